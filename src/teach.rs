@@ -14,6 +14,8 @@ pub mod lessons;
 pub mod schedule;
 pub mod trace;
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -22,8 +24,9 @@ use crate::catalogue;
 use crate::engine::EngineError;
 use crate::engine::ggml::Op;
 use crate::engine::{EngineVersion, PlanRequest};
+use crate::export::Caption;
 use crate::model::{Model, Projector};
-use crate::page as printed;
+use crate::page::{Page, markdown};
 use crate::plan::Plan;
 use allocation::{AllocationPage, Variation};
 use caches::CachesPage;
@@ -34,74 +37,72 @@ use lessons::LessonsPage;
 use schedule::SchedulePage;
 use trace::Phase;
 
-/// A page of the teach screen.
+/// A page of the teach screen, as its tabs name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Page {
-    /// Which device computes what, pass by pass, and what crosses between devices.
-    Schedule,
+pub enum Tab {
     /// The formulas of the plan, as trees.
     Formulas,
+    /// What the layers take of each device, one after the other.
+    Layers,
+    /// Which device computes what, pass by pass, and what crosses between devices.
+    Schedule,
+    /// The tensors alive in the compute buffers, from the first operation to the last.
+    Allocation,
     /// The model's caches, and how their cells fill.
     Caches,
     /// Short lessons.
     Lessons,
-    /// The tensors alive in the compute buffers, from the first operation to the last.
-    Allocation,
-    /// What the layers take of each device, one after the other.
-    Layers,
     /// What the words mean.
     Glossary,
 }
 
-impl Page {
-    /// All pages, in the order of the tabs.
-    pub const ALL: [Self; 7] =
-        [Self::Formulas, Self::Layers, Self::Schedule, Self::Allocation, Self::Caches, Self::Lessons, Self::Glossary];
+/// The tabs in order: each with its title on the screen, its name on the command line, and its initial topic.
+const TABS: [(Tab, &str, &str, Topic); 7] = [
+    (Tab::Formulas, "Formulas", "formulas", Topic::Formulas(None)),
+    (Tab::Layers, "Layers", "layers", Topic::Layers),
+    (Tab::Schedule, "Schedule", "schedule", Topic::Schedule(None, Phase::Prompt)),
+    (Tab::Allocation, "Allocation", "allocation", Topic::Allocation(None, Phase::Prompt)),
+    (Tab::Caches, "Caches", "cache", Topic::Caches),
+    (Tab::Lessons, "Lessons", "lessons", Topic::Lessons(0)),
+    (Tab::Glossary, "Glossary", "glossary", Topic::Glossary),
+];
+
+impl Tab {
+    /// All tabs in order.
+    pub const ALL: [Self; TABS.len()] = {
+        let (mut all, mut at) = ([Self::Formulas; TABS.len()], 0);
+        while at < all.len() {
+            // the rows stand in the order of the variants: `row` relies on it
+            assert!(TABS[at].0 as usize == at);
+            all[at] = TABS[at].0;
+            at += 1;
+        }
+        all
+    };
+
+    const fn row(self) -> (Self, &'static str, &'static str, Topic) {
+        TABS[self as usize]
+    }
 
     /// Its title on the screen.
     pub const fn title(self) -> &'static str {
-        match self {
-            Self::Schedule => "Schedule",
-            Self::Formulas => "Formulas",
-            Self::Caches => "Caches",
-            Self::Lessons => "Lessons",
-            Self::Allocation => "Allocation",
-            Self::Layers => "Layers",
-            Self::Glossary => "Glossary",
-        }
+        self.row().1
     }
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::Formulas => "formulas",
-            Self::Caches => "cache",
-            Self::Lessons => "lessons",
-            Self::Allocation => "allocation",
-            Self::Layers => "layers",
-            Self::Glossary => "glossary",
-        }
-    }
-
-    /// The page `by` tabs further, wrapping around.
-    #[must_use]
-    pub fn turn(self, by: usize) -> Self {
-        let at = Self::ALL.iter().position(|&page| page == self).unwrap_or(0);
-        Self::ALL[(at + by) % Self::ALL.len()]
+        self.row().2
     }
 
     /// Its initial topic.
     pub const fn topic(self) -> Topic {
-        match self {
-            Self::Schedule => Topic::Schedule(None, Phase::Prompt),
-            Self::Formulas => Topic::Formulas(None),
-            Self::Caches => Topic::Caches,
-            Self::Lessons => Topic::Lessons(0),
-            Self::Allocation => Topic::Allocation(None, Phase::Prompt),
-            Self::Layers => Topic::Layers,
-            Self::Glossary => Topic::Glossary,
-        }
+        self.row().3
+    }
+
+    /// The tab `by` places further, wrapping around.
+    #[must_use]
+    pub const fn turn(self, by: usize) -> Self {
+        Self::ALL[(self as usize + by) % Self::ALL.len()]
     }
 }
 
@@ -128,16 +129,16 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// The page that it belongs to.
-    pub const fn page(self) -> Page {
+    /// Its tab.
+    pub const fn tab(self) -> Tab {
         match self {
-            Self::Schedule(..) => Page::Schedule,
-            Self::Formulas(_) => Page::Formulas,
-            Self::Caches => Page::Caches,
-            Self::Lessons(_) => Page::Lessons,
-            Self::Allocation(..) => Page::Allocation,
-            Self::Layers => Page::Layers,
-            Self::Glossary => Page::Glossary,
+            Self::Schedule(..) => Tab::Schedule,
+            Self::Formulas(_) => Tab::Formulas,
+            Self::Caches => Tab::Caches,
+            Self::Lessons(_) => Tab::Lessons,
+            Self::Allocation(..) => Tab::Allocation,
+            Self::Layers => Tab::Layers,
+            Self::Glossary => Tab::Glossary,
         }
     }
 
@@ -145,41 +146,17 @@ impl Topic {
     ///
     /// # Errors
     /// If the engine refuses what the page needs beyond the plan.
-    pub fn content(self, request: &PlanRequest, plan: &Plan) -> Result<PageContent, EngineError> {
-        match self {
-            Self::Schedule(without, phase) => {
-                SchedulePage::of(request, plan, without, phase).map(Box::new).map(PageContent::Schedule)
-            }
-            Self::Formulas(versus) => FormulasPage::of(request, plan, versus).map(PageContent::Formulas),
-            Self::Caches => CachesPage::of(request, plan).map(PageContent::Caches),
-            Self::Lessons(at) => LessonsPage::of(at, request, &catalogue::model_and_projector)
-                .map(|lesson| PageContent::Lessons(Box::new(lesson))),
-            Self::Allocation(versus, phase) => {
-                AllocationPage::of(request, plan, versus, phase).map(PageContent::Allocation)
-            }
-            Self::Layers => Ok(PageContent::Layers(LayersPage::of(plan))),
-            Self::Glossary => Ok(PageContent::Glossary(GlossaryPage::of(request, plan))),
-        }
+    pub fn content(self, request: &PlanRequest, plan: &Plan) -> Result<Arc<dyn TeachPage>, EngineError> {
+        Ok(match self {
+            Self::Schedule(without, phase) => Arc::new(SchedulePage::of(request, plan, without, phase)?),
+            Self::Formulas(versus) => Arc::new(FormulasPage::of(request, plan, versus)?),
+            Self::Caches => Arc::new(CachesPage::of(request, plan)?),
+            Self::Lessons(at) => Arc::new(LessonsPage::of(at, request, &catalogue::model_and_projector)?),
+            Self::Allocation(versus, phase) => Arc::new(AllocationPage::of(request, plan, versus, phase)?),
+            Self::Layers => Arc::new(LayersPage::of(plan)),
+            Self::Glossary => Arc::new(GlossaryPage::of(request, plan)),
+        })
     }
-}
-
-/// The content of a page.
-#[derive(Clone, Debug)]
-pub enum PageContent {
-    /// The passes.
-    Schedule(Box<SchedulePage>),
-    /// The formulas.
-    Formulas(FormulasPage),
-    /// The caches.
-    Caches(CachesPage),
-    /// A lesson.
-    Lessons(Box<LessonsPage>),
-    /// The timelines.
-    Allocation(AllocationPage),
-    /// The walk through the devices.
-    Layers(LayersPage),
-    /// The terms.
-    Glossary(GlossaryPage),
 }
 
 /// What a page is printed on.
@@ -195,59 +172,43 @@ pub struct Paper {
     pub answered: bool,
 }
 
-impl PageContent {
-    /// The page that it belongs to.
-    pub const fn page(&self) -> Page {
-        match self {
-            Self::Schedule(_) => Page::Schedule,
-            Self::Formulas(_) => Page::Formulas,
-            Self::Caches(_) => Page::Caches,
-            Self::Lessons(_) => Page::Lessons,
-            Self::Allocation(_) => Page::Allocation,
-            Self::Layers(_) => Page::Layers,
-            Self::Glossary(_) => Page::Glossary,
-        }
-    }
+/// A computed page: what the screen draws, and how it is printed.
+pub trait TeachPage: Any + fmt::Debug + Send + Sync {
+    /// Its tab.
+    fn tab(&self) -> Tab;
 
     /// As one JSON object with stable keys; sizes are in bytes.
-    pub fn json(&self) -> Value {
-        match self {
-            Self::Schedule(schedule) => schedule.json(),
-            Self::Formulas(formulas) => formulas.json(),
-            Self::Caches(caches) => caches.json(),
-            Self::Lessons(lessons) => lessons.json(),
-            Self::Allocation(allocation) => allocation.json(),
-            Self::Layers(layers) => layers.json(),
-            Self::Glossary(glossary) => glossary.json(),
-        }
-    }
+    fn json(&self) -> Value;
 
     /// As a page for paper, beginning with its title.
-    pub fn printed(&self, paper: Paper) -> printed::Page {
-        let Paper { cells, captioned, textured, answered } = paper;
-        match self {
-            Self::Schedule(schedule) => schedule.page(cells),
-            Self::Formulas(formulas) => formulas.page(cells),
-            Self::Caches(caches) => caches.page(cells),
-            Self::Lessons(lesson) => {
-                let mut page = printed::Page::default();
-                page.heading(lesson.lesson.title);
-                page.append(lesson.page(answered, captioned));
-                page
-            }
-            Self::Allocation(allocation) => allocation.page(cells, textured),
-            Self::Layers(layers) => layers.page(),
-            Self::Glossary(glossary) => glossary.page(),
-        }
+    fn printed(&self, paper: Paper) -> Page;
+
+    /// Its title.
+    fn title(&self) -> &str {
+        self.tab().title()
+    }
+
+    /// What its figures are for, if it is about `plan`, the plan of `request`.
+    fn caption(&self, request: &PlanRequest, plan: &Plan) -> Caption {
+        Caption::of(request, plan)
+    }
+
+    /// The last step of its walk, counted from 0; none if it has no steps.
+    fn last_step(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl dyn TeachPage {
+    /// The page as what it is, if that is a `T`.
+    pub fn as_a<T: TeachPage>(&self) -> Option<&T> {
+        let any: &dyn Any = self;
+        any.downcast_ref()
     }
 
     /// As Markdown, beginning with its title; lessons with their answers if they are `answered`.
     pub fn markdown(&self, answered: bool) -> String {
-        printed::markdown::text(&self.printed(Paper {
-            cells: printed::markdown::CELLS,
-            captioned: false,
-            textured: true,
-            answered,
-        }))
+        let paper = Paper { cells: markdown::CELLS, captioned: false, textured: true, answered };
+        markdown::text(&self.printed(paper))
     }
 }

@@ -11,13 +11,15 @@ mod random_input;
 mod schedule;
 mod screens;
 
+use std::sync::Arc;
+
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PlanRequest;
 use plimsoll::engine::PreparedModel;
 use plimsoll::machine::Machine;
 use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, Settings};
-use plimsoll::teach::{PageContent, Topic};
+use plimsoll::teach::{TeachPage, Topic};
 use proptest::prelude::*;
 
 use crate::laws;
@@ -29,7 +31,7 @@ fn shown(
     machine: &Machine,
     settings: &Settings,
     topic: Topic,
-) -> Option<(Plan, Result<PageContent, String>)> {
+) -> Option<(Plan, Result<Arc<dyn TeachPage>, String>)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
     let content = topic.content(&request, &plan).map_err(|error| error.to_string());

@@ -24,7 +24,7 @@ use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{CacheType, Context, OllamaVersion};
-use crate::teach::Page;
+use crate::teach::Tab;
 use crate::units::Bytes;
 
 pub(super) use knobs::{KnobArgs, MachineArgs};
@@ -54,7 +54,7 @@ pub(super) struct Cli {
     pub(super) plain: bool,
     /// Open this page of the teach screen.
     #[arg(long, value_name = "PAGE", value_parser = value::teach_pages(), help_heading = "Planner")]
-    pub(super) page: Option<Page>,
+    pub(super) page: Option<Tab>,
     /// Open this lesson, counted from 1.
     #[arg(long, value_name = "N", value_parser = value::count, help_heading = "Planner")]
     pub(super) lesson: Option<u64>,
@@ -772,7 +772,7 @@ pub(super) struct TogetherArgs {
 impl ExplainArgs {
     /// The page; a lesson is on its own.
     pub(super) fn page(&self) -> PageChoice {
-        self.page.unwrap_or(PageChoice::One(Page::Lessons))
+        self.page.unwrap_or(PageChoice::One(Tab::Lessons))
     }
 }
 

@@ -20,7 +20,8 @@ use crate::page::markdown::Escaped;
 use crate::page::palette::Tone;
 use crate::page::{Breaks, Hue, Page, glyphs, svg, terminal};
 use crate::plan::Plan;
-use crate::teach::{self, PageContent, Paper, Topic, lessons};
+use crate::teach::lessons::{self, LessonsPage};
+use crate::teach::{Paper, Tab, TeachPage, Topic};
 use crate::text;
 use crate::tui;
 use crate::tui::picture::animation;
@@ -47,12 +48,12 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     }
     let pages = topics.iter().map(|topic| topic.content(&request, &plan));
     if args.json || args.markdown {
-        let pages = pages.collect::<Result<Vec<PageContent>, _>>()?;
+        let pages = pages.collect::<Result<Vec<_>, _>>()?;
         if args.markdown {
-            let captioned = pages.iter().map(|page| captioned(page, &request, &plan, args.answers));
+            let captioned = pages.iter().map(|page| captioned(&**page, &request, &plan, args.answers));
             return Ok(captioned.collect::<Vec<_>>().join("\n"));
         }
-        let pages = pages.iter().map(PageRecord::of).collect();
+        let pages = pages.iter().map(|page| PageRecord::of(&**page)).collect();
         let source = resolve::source(&opened, &args.asked.model);
         return error::json("page", text::json(&ExplainAnswer { head: PlanSource::of(&plan, &source), pages }));
     }
@@ -61,7 +62,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     };
     let Some(content) = pages.take(1).next().transpose()? else { return Ok(String::new()) };
     if args.svg {
-        return Ok(picture(&content, &request, &plan, tone(args), args.answers));
+        return Ok(picture(&*content, &request, &plan, tone(args), args.answers));
     }
     if args.light {
         return Err(CliError::Arguments("--light is for a picture: add --svg or --animate".to_owned()));
@@ -69,7 +70,8 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     let style = Style::of_stdout();
     let cells = if style.bars == BarGlyphs::None { *PRINTED.end() } else { style.lines.max(*PRINTED.start()) };
     let paper = Paper { cells, captioned: true, textured: style.colours.is_none(), answered: args.answers };
-    let printed = terminal::text(&below_caption(&content, paper, &request, &plan), cells, Breaks::Words, style.colours);
+    let printed =
+        terminal::text(&below_caption(&*content, paper, &request, &plan), cells, Breaks::Words, style.colours);
     Ok(if style.bars == BarGlyphs::Ascii { glyphs::to_ascii(&printed) } else { printed })
 }
 
@@ -82,7 +84,7 @@ fn drawn(args: &ExplainArgs, request: PlanRequest) -> Result<String, CliError> {
     let PageChoice::One(page) = args.page() else {
         return Err(CliError::Arguments("a walk has one page: choose one instead of --page all".to_owned()));
     };
-    if page == teach::Page::Lessons && args.lesson.is_none() {
+    if page == Tab::Lessons && args.lesson.is_none() {
         return Err(CliError::Arguments("choose a lesson with --lesson N".to_owned()));
     }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -111,7 +113,7 @@ fn drawn(args: &ExplainArgs, request: PlanRequest) -> Result<String, CliError> {
     Ok(tui::picture::text(&buffer))
 }
 
-fn no_walk(page: teach::Page) -> CliError {
+fn no_walk(page: Tab) -> CliError {
     CliError::Arguments(format!(
         "the page of {} has no steps: take layers, schedule, allocation, cache, or a lesson for --animate",
         page.name()
@@ -139,26 +141,19 @@ struct PageRecord {
 }
 
 impl PageRecord {
-    fn of(content: &PageContent) -> Self {
-        Self { page: content.page().name(), content: content.json() }
-    }
-}
-
-fn caption(page: &PageContent, request: &PlanRequest, plan: &Plan) -> Caption {
-    match page {
-        PageContent::Lessons(lesson) => lesson.lesson.caption.clone(),
-        _ => Caption::of(request, plan),
+    fn of(content: &dyn TeachPage) -> Self {
+        Self { page: content.tab().name(), content: content.json() }
     }
 }
 
 /// The page as Markdown, and below it what its figures are for.
-fn captioned(page: &PageContent, request: &PlanRequest, plan: &Plan, answered: bool) -> String {
-    format!("{}\n*{}*\n", page.markdown(answered), Escaped::of(&caption(page, request, plan).to_string()))
+fn captioned(page: &dyn TeachPage, request: &PlanRequest, plan: &Plan, answered: bool) -> String {
+    format!("{}\n*{}*\n", page.markdown(answered), Escaped::of(&page.caption(request, plan).to_string()))
 }
 
 /// What the figures of a page are for, and the page.
-fn below_caption(content: &PageContent, paper: Paper, request: &PlanRequest, plan: &Plan) -> Page {
-    let Caption { subject, knobs, source } = caption(content, request, plan);
+fn below_caption(content: &dyn TeachPage, paper: Paper, request: &PlanRequest, plan: &Plan) -> Page {
+    let Caption { subject, knobs, source } = content.caption(request, plan);
     let mut page = Page::default();
     page.text(&subject, Hue::Text.bold());
     page.text(&knobs, Hue::Dim);
@@ -168,33 +163,29 @@ fn below_caption(content: &PageContent, paper: Paper, request: &PlanRequest, pla
 }
 
 /// The page as an SVG picture.
-fn picture(content: &PageContent, request: &PlanRequest, plan: &Plan, tone: Tone, answered: bool) -> String {
-    let title = match content {
-        PageContent::Lessons(lesson) => lesson.lesson.title,
-        content => content.page().title(),
-    };
+fn picture(content: &dyn TeachPage, request: &PlanRequest, plan: &Plan, tone: Tone, answered: bool) -> String {
     let paper = Paper { cells: CELLS, captioned: true, textured: false, answered };
-    svg::page(&below_caption(content, paper, request, plan), CELLS, tone, title)
+    svg::page(&below_caption(content, paper, request, plan), CELLS, tone, content.title())
 }
 
 /// The pages to print: one, every lesson if none is chosen, or all.
 fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
     let versus = args.versus.map(|engine| EngineVersion { engine, release: engine.facts().releases.first().copied() });
-    if args.versus.is_some() && !matches!(args.page(), PageChoice::One(teach::Page::Formulas) | PageChoice::All) {
+    if args.versus.is_some() && !matches!(args.page(), PageChoice::One(Tab::Formulas) | PageChoice::All) {
         return Err(CliError::Arguments("--versus belongs to --page formulas".to_owned()));
     }
-    let topics = |page: teach::Page| match page {
-        teach::Page::Lessons => (0..lessons::all().len()).map(Topic::Lessons).collect(),
-        teach::Page::Formulas => vec![Topic::Formulas(versus)],
+    let topics = |page: Tab| match page {
+        Tab::Lessons => (0..lessons::all().len()).map(Topic::Lessons).collect(),
+        Tab::Formulas => vec![Topic::Formulas(versus)],
         page => vec![page.topic()],
     };
     match (args.page(), args.lesson) {
-        (PageChoice::All, None) => Ok(teach::Page::ALL.into_iter().flat_map(topics).collect()),
+        (PageChoice::All, None) => Ok(Tab::ALL.into_iter().flat_map(topics).collect()),
         (PageChoice::One(page), None) => Ok(topics(page)),
-        (PageChoice::One(teach::Page::Lessons), Some(number @ 1..)) if number <= lessons::all().len() => {
+        (PageChoice::One(Tab::Lessons), Some(number @ 1..)) if number <= lessons::all().len() => {
             Ok(vec![Topic::Lessons(number - 1)])
         }
-        (PageChoice::One(teach::Page::Lessons), Some(number)) => {
+        (PageChoice::One(Tab::Lessons), Some(number)) => {
             Err(CliError::Arguments(format!("--lesson {number}: use a number from 1 to {}", lessons::all().len())))
         }
         (_, Some(_)) => Err(CliError::Arguments("--lesson belongs to --page lessons".to_owned())),
@@ -217,26 +208,26 @@ fn handout(
     for topic in pages_first.chain([Topic::Glossary]) {
         let name = match topic {
             Topic::Lessons(at) => format!("lesson-{:02}", at + 1),
-            topic => topic.page().name().to_owned(),
+            topic => topic.tab().name().to_owned(),
         };
         let (title, rest) = match topic.content(request, plan) {
             Ok(page) => {
-                if let PageContent::Lessons(lesson) = &page {
+                if let Some(lesson) = page.as_a::<LessonsPage>() {
                     let lesson = &lesson.lesson;
                     let told = [std::slice::from_ref(&lesson.answer), &lesson.telling()].concat();
                     let told: Vec<String> = told.iter().map(|told| Escaped::of(told).to_string()).collect();
                     answers += &format!("\n## {}\n\n{}\n", Escaped::of(lesson.title), told.join("\n\n"));
                 }
-                pictures.push((format!("{name}.svg"), picture(&page, request, plan, Tone::Light, args.answers)));
+                pictures.push((format!("{name}.svg"), picture(&*page, request, plan, Tone::Light, args.answers)));
                 // the picture stands below the heading
-                let text = captioned(&page, request, plan, args.answers);
+                let text = captioned(&*page, request, plan, args.answers);
                 let (heading, rest) = text.split_once('\n').unwrap_or((&text, ""));
                 let title = heading.trim_start_matches('#').trim().to_owned();
                 let picture = format!("![{title}]({name}.svg)\n{rest}");
                 (title, picture)
             }
             Err(error) => {
-                (topic.page().title().to_owned(), format!("Not for this model: {}.\n", Escaped::of(&error.to_string())))
+                (topic.tab().title().to_owned(), format!("Not for this model: {}.\n", Escaped::of(&error.to_string())))
             }
         };
         contents.push(format!("- [{title}](#{name})\n"));

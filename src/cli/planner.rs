@@ -9,7 +9,7 @@ use super::resolve::{self, ParsedArgs};
 use super::scenario::{self, PinnedArgs};
 use super::{lessons, questions, usage};
 use crate::engine::PlanRequest;
-use crate::teach::Page;
+use crate::teach::Tab;
 use crate::tui::app::App;
 use crate::tui::screens::teach::TeachStart;
 use crate::tui::theme::{Appearance, Theme};
@@ -52,7 +52,7 @@ pub(super) fn run(cli: &Cli, pins: &mut [PinnedArgs]) -> Result<ExitCode, CliErr
         pinned.push(reference);
     }
     let number = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok());
-    let page = cli.page.or(cli.lesson.map(|_| Page::Lessons));
+    let page = cli.page.or(cli.lesson.map(|_| Tab::Lessons));
     let teach = page.map(|page| TeachStart { page, lesson: number(cli.lesson), step: number(cli.step) });
     let mut start = start.planner(opened, cli.model.as_deref(), cli.refresh);
     start.preferences.server.clone_from(&cli.server);

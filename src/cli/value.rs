@@ -18,7 +18,7 @@ use crate::machine::{CpuInstructions, Os};
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
-use crate::teach::Page;
+use crate::teach::Tab;
 
 pub(super) use crate::settings::written::{context, count, layers, mebibytes};
 
@@ -36,7 +36,7 @@ pub(super) enum KnobOrQuant {
 /// A page of the teach screen, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageChoice {
-    One(Page),
+    One(Tab),
     All,
 }
 
@@ -105,9 +105,9 @@ fn page(text: &str) -> Result<PageChoice, String> {
     if text.trim() == "all" {
         return Ok(PageChoice::All);
     }
-    let found = Page::ALL.into_iter().find(|page| page.name() == text.trim());
+    let found = Tab::ALL.into_iter().find(|page| page.name() == text.trim());
     found.map(PageChoice::One).ok_or_else(|| {
-        let names: Vec<_> = Page::ALL.iter().map(|page| page.name()).chain(["all"]).collect();
+        let names: Vec<_> = Tab::ALL.iter().map(|page| page.name()).chain(["all"]).collect();
         format!("there is no page '{text}': use {}", names.join(" or "))
     })
 }
@@ -219,7 +219,7 @@ fn by_name<T: Copy, const N: usize>(text: &str, all: [T; N], name: fn(T) -> &'st
 }
 
 pub(super) fn pages() -> Listed<PageChoice> {
-    Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
+    Listed { parse: page, names: Tab::ALL.into_iter().map(Tab::name).chain(["all"]).collect() }
 }
 
 pub(super) fn answers() -> Listed<AnswerName> {
@@ -232,12 +232,12 @@ pub(super) fn answers() -> Listed<AnswerName> {
     Listed { parse, names: answer_name::ALL.iter().map(|(_, name, _)| *name).collect() }
 }
 
-pub(super) fn teach_pages() -> Listed<Page> {
+pub(super) fn teach_pages() -> Listed<Tab> {
     let parse = |text: &str| match page(text)? {
         PageChoice::One(page) => Ok(page),
         PageChoice::All => Err("the planner opens one page: choose one".to_owned()),
     };
-    Listed { parse, names: Page::ALL.into_iter().map(Page::name).collect() }
+    Listed { parse, names: Tab::ALL.into_iter().map(Tab::name).collect() }
 }
 
 pub(super) fn ways_to_fit() -> Listed<Outcome> {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::alike::{alike, blocks_title};
 use super::trace::{self, Phase, Trace};
+use super::{Paper, Tab, TeachPage};
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
@@ -616,10 +617,14 @@ const fn keeps_kind(op: Op) -> bool {
     )
 }
 
-impl AllocationPage {
+impl TeachPage for AllocationPage {
+    fn tab(&self) -> Tab {
+        Tab::Allocation
+    }
+
     /// `{"devices":[{"id","peak","peak_node","naive","alive":[…]}],"compared":…}`: the bytes reserved, the first
     /// operation at that size, the bytes without reuse, and the tensors alive at the peak.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let compared = self.other.as_ref().map(|other| match &other.walk {
             Ok(walk) => json!({ "with": other.label, "instead_of": self.label, "devices": devices(walk) }),
             Err(refusal) => {
@@ -629,6 +634,16 @@ impl AllocationPage {
         json!({ "phase": self.phase.name(), "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
     }
 
+    fn printed(&self, paper: Paper) -> Page {
+        self.page(paper.cells, paper.textured)
+    }
+
+    fn last_step(&self) -> Option<u64> {
+        Some(self.walk.moments.len().saturating_sub(1) as u64)
+    }
+}
+
+impl AllocationPage {
     /// For each device its timeline, its peak and the tensors alive then, in `cells` cells; `textured` where there are no
     /// colours.
     pub fn page(&self, cells: usize, textured: bool) -> Page {

@@ -5,6 +5,7 @@ pub mod squares;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::{Paper, Tab, TeachPage};
 use crate::engine::ggml::Type;
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer, Memory};
 use crate::engine::{self, EngineError, PlanRequest, llama_cpp};
@@ -444,12 +445,29 @@ fn keeps_in_ollama_engine(plan: &Plan, own: Option<OwnCache>) -> BlockMemory {
     }
 }
 
-impl CachesPage {
+/// Steps of the cells that a walk shows: they are written again and again.
+const ROUNDS: u64 = 48;
+
+impl TeachPage for CachesPage {
+    fn tab(&self) -> Tab {
+        Tab::Caches
+    }
+
     /// `{"kinds":[…],"stores":[…],"states":[…],"formats":[…],"planned","llama_cpp","ollama_engine"}`, sizes in bytes.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         json!(self)
     }
 
+    fn printed(&self, paper: Paper) -> Page {
+        self.page(paper.cells)
+    }
+
+    fn last_step(&self) -> Option<u64> {
+        Some(ROUNDS)
+    }
+}
+
+impl CachesPage {
     /// What is planned for the model, and for its draft.
     pub fn planned_phrase(&self) -> String {
         let draft = self.draft.map_or_else(String::new, |draft| format!(", and {draft} for the draft"));

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::caches;
+use super::{Paper, Tab, TeachPage};
 use crate::engine::Engine as _;
 use crate::engine::formulas::{
     BranchRule, CacheFormula, Expr, GraphRule, Letter, LetterValues, PlanFormulas, TermRule,
@@ -537,9 +538,13 @@ fn compute_buffers(plan: &Plan) -> FormulaNode {
 /// Depth of the list: from the total down to the terms of a branch.
 const MAX_DEPTH: usize = 5;
 
-impl FormulasPage {
+impl TeachPage for FormulasPage {
+    fn tab(&self) -> Tab {
+        Tab::Formulas
+    }
+
     /// `{"legend":[…],"whole":{"name","formula","numbers","amount","role","parts"},"contests":[…]}`.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let versus = self.versus.as_ref().map(|versus| match versus {
             Ok(versus) => json!(versus),
             Err(why) => json!({ "refused": why }),
@@ -547,6 +552,12 @@ impl FormulasPage {
         json!({ "legend": self.legend, "whole": self.whole, "contests": self.contests, "versus": versus })
     }
 
+    fn printed(&self, paper: Paper) -> Page {
+        self.page(paper.cells)
+    }
+}
+
+impl FormulasPage {
     /// The legend, the formulas as a nested list, the crossovers, and the formulas beside another engine's, in `cells`
     /// cells.
     pub fn page(&self, cells: usize) -> Page {

@@ -10,6 +10,7 @@ use super::caches::{Attention, BlockMemory, CachesPage};
 use super::lessons;
 use super::schedule::{pass_description, source_name};
 use super::trace::{Phase, Trace};
+use super::{Paper, Tab, TeachPage};
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::Op;
 use crate::engine::{EngineId, PlanRequest};
@@ -193,9 +194,13 @@ impl GlossaryEntry {
     }
 }
 
-impl GlossaryPage {
+impl TeachPage for GlossaryPage {
+    fn tab(&self) -> Tab {
+        Tab::Glossary
+    }
+
     /// `{"terms":[{"name","group","meaning","here","lesson"}]}`
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let entry = |entry: &GlossaryEntry| {
             let mut object = json!(entry);
             object["group"] = entry.term.group().into();
@@ -204,6 +209,12 @@ impl GlossaryPage {
         json!({ "terms": self.entries.iter().map(entry).collect::<Vec<_>>() })
     }
 
+    fn printed(&self, _: Paper) -> Page {
+        self.page()
+    }
+}
+
+impl GlossaryPage {
     /// The terms under the headings of their groups.
     pub fn page(&self) -> Page {
         let mut page = Page::default();

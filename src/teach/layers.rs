@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::alike;
+use super::{Paper, Tab, TeachPage};
 use crate::machine::DeviceKind;
 use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::{DevicePlan, LayerPlan, PartKind, PartMemory, Plan, Why};
@@ -230,12 +231,26 @@ impl DeviceWalk {
     }
 }
 
-impl LayersPage {
+impl TeachPage for LayersPage {
+    fn tab(&self) -> Tab {
+        Tab::Layers
+    }
+
     /// `{"devices":[{"id","free","steps":[{"title","taken","left",…}],"end"}],"result"}`
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         json!({ "devices": self.devices, "result": self.result })
     }
 
+    fn printed(&self, _: Paper) -> Page {
+        self.page()
+    }
+
+    fn last_step(&self) -> Option<u64> {
+        Some(self.steps() as u64)
+    }
+}
+
+impl LayersPage {
     /// A table for each device; layers that take the same are in one row.
     pub fn page(&self) -> Page {
         let mut page = Page::default();

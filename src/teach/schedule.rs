@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::alike::{alike, blocks_title, ranges};
 use super::trace::{self, Phase, ScheduleDevice, Trace};
+use super::{Paper, Tab, TeachPage};
 use crate::engine::ggml::backend::Without;
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, TensorId};
@@ -518,10 +519,14 @@ fn blocks(graph: &Graph) -> Vec<GraphBlock> {
     blocks
 }
 
-impl SchedulePage {
+impl TeachPage for SchedulePage {
+    fn tab(&self) -> Tab {
+        Tab::Schedule
+    }
+
     /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, the tensors copied
     /// into each split, the conditions of pipeline parallelism, and every operation with its device after each pass.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let backends = self.backends();
         let id = |backend: Option<usize>| {
             backend.and_then(|backend| backends.get(backend)).map(|backend| backend.id.as_str())
@@ -579,6 +584,16 @@ impl SchedulePage {
         })
     }
 
+    fn printed(&self, paper: Paper) -> Page {
+        self.page(paper.cells)
+    }
+
+    fn last_step(&self) -> Option<u64> {
+        Some(self.steps.len().saturating_sub(1) as u64)
+    }
+}
+
+impl SchedulePage {
     /// The passes, the graph after the last one, the splits, and the conditions of pipeline parallelism, in `cells`
     /// cells.
     pub fn page(&self, cells: usize) -> Page {

@@ -18,7 +18,7 @@ use crate::library::{Item, ModelStatus, RepositoryList};
 use crate::plan::Plan;
 use crate::running::apply::Failure;
 use crate::source::{self, Package};
-use crate::teach::PageContent;
+use crate::teach::TeachPage;
 use crate::tui::effect::{ApplyPreview, Followed};
 use crate::tui::pasted::Pasted;
 
@@ -256,7 +256,7 @@ pub enum Action {
         /// Id of the request.
         id: u64,
         /// The page, or one sentence on why there is none.
-        result: Result<Arc<PageContent>, String>,
+        result: Result<Arc<dyn TeachPage>, String>,
     },
     /// The next step of an animation is due.
     Tick {

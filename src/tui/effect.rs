@@ -230,7 +230,7 @@ impl TeachRequest {
     pub fn answer(&self) -> Action {
         let LimitsRequest { id, of, plan } = &self.about;
         let content = self.topic.content(of, plan);
-        Action::PageReady { id: *id, result: content.map(Arc::new).map_err(|error| error.to_string()) }
+        Action::PageReady { id: *id, result: content.map_err(|error| error.to_string()) }
     }
 }
 

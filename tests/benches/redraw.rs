@@ -16,7 +16,7 @@ use divan::Bencher;
 use plimsoll::engine::{DraftFile, EngineId, PreparedModel};
 use plimsoll::model::{Model, Projector};
 use plimsoll::settings::{DraftSettings, Settings, SpecType};
-use plimsoll::teach::Page;
+use plimsoll::teach::Tab;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::effect::{Effect, TeachRequest};
 use plimsoll::tui::event;
@@ -104,7 +104,7 @@ fn qwen3_235b_on_four_gpus(bencher: Bencher) {
 /// Every page of the teach screen, for an engine that estimates and for one that allocates.
 fn pages() -> impl Iterator<Item = (EngineId, Page)> {
     let engines = [EngineId::Ollama024, EngineId::LlamaCpp];
-    engines.into_iter().flat_map(|engine| Page::ALL.map(|page| (engine, page)))
+    engines.into_iter().flat_map(|engine| Tab::ALL.map(|page| (engine, page)))
 }
 
 fn four_gpus(engine: EngineId) -> harness::Harness {

@@ -1,7 +1,7 @@
 //! `plimsoll explain`: the teach screen's pages, printed.
 
 use plimsoll::page::markdown::Escaped;
-use plimsoll::teach::{Page, lessons};
+use plimsoll::teach::{Tab, lessons};
 use rstest::rstest;
 use serde_json::Value;
 
@@ -170,7 +170,7 @@ fn a_handout_has_every_page_with_its_picture_and_caption() {
         assert!(contents.contains(&format!("[{title}]")), "{title}");
     }
     // the lessons are a page of many pictures
-    let pages = Page::ALL.len() - 1 + lessons::all().len();
+    let pages = Tab::ALL.len() - 1 + lessons::all().len();
     assert_eq!(pictures.len(), pages, "{pictures:?}");
     for name in pictures {
         let picture = std::fs::read_to_string(folder.join(name)).unwrap();

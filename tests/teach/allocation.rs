@@ -1,10 +1,12 @@
 //! The timeline's peak is the reserved buffer, live tensors never overlap, and only live memory is reused in place.
 
+use std::sync::Arc;
+
 use plimsoll::engine::EngineId;
 use plimsoll::plan::Plan;
 use plimsoll::teach::allocation::{AllocationPage, AllocationWalk, Timeline, Variation};
 use plimsoll::teach::trace::Phase;
-use plimsoll::teach::{PageContent, Topic};
+use plimsoll::teach::{TeachPage, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -14,11 +16,8 @@ use super::{builds_a_graph, machine, settings_of, shown};
 use crate::harness;
 use crate::laws::{any_model, sane, settings};
 
-fn allocation(content: PageContent) -> AllocationPage {
-    match content {
-        PageContent::Allocation(allocation) => allocation,
-        other => panic!("{:?} is another page", other.page()),
-    }
+fn allocation(content: Arc<dyn TeachPage>) -> AllocationPage {
+    content.as_a::<AllocationPage>().unwrap_or_else(|| panic!("{:?} is another page", content.tab())).clone()
 }
 
 fn reserves_what_the_plan_says(walk: &AllocationWalk, remark: Option<&str>, plan: &Plan) -> Result<(), TestCaseError> {

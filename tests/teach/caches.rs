@@ -3,6 +3,7 @@
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PlanRequest;
 use plimsoll::settings::{CacheType, Context, Settings};
+use plimsoll::teach::TeachPage;
 use plimsoll::teach::caches::{BlockMemory, CacheOwner, CachesPage, CellCache, CellFill};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;

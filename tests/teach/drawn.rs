@@ -3,7 +3,7 @@
 use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::settings::{Context, Settings};
-use plimsoll::teach::Page;
+use plimsoll::teach::Tab;
 use plimsoll::teach::lessons::{self, LessonsPage};
 use plimsoll::tui::picture::{animation, text};
 use plimsoll::tui::screens::teach::{DrawnTeach, TeachScreen, TeachStart};
@@ -25,7 +25,7 @@ fn open(model: &str, start: TeachStart) -> DrawnTeach {
 #[test]
 fn frames_are_the_steps_that_keys_take() {
     for model in ["llama3.1-8b", "gpt-oss-20b", "gemma3-4b"] {
-        for page in [Page::Layers, Page::Schedule, Page::Caches] {
+        for page in [Tab::Layers, Tab::Schedule, Tab::Caches] {
             let drawn = open(model, TeachStart { page, lesson: None, step: None });
             let last = drawn.last_step().unwrap();
             let mut drawn = drawn;
@@ -34,7 +34,7 @@ fn frames_are_the_steps_that_keys_take() {
             let PlanRequest { engine, opened, machine, settings, .. } = request(model);
             let mut planner = Harness::by(engine, opened, (*machine).clone(), (120, 36), settings);
             planner.press("t");
-            while planner.showing::<TeachScreen>().page != page {
+            while planner.showing::<TeachScreen>().tab != page {
                 planner.press("Tab");
             }
             let mut step = 0;
@@ -55,13 +55,13 @@ fn frames_are_the_steps_that_keys_take() {
 
 #[test]
 fn long_walks_show_their_first_step_and_their_last_in_few_frames() {
-    let mut drawn = open("llama3.1-8b", TeachStart { page: Page::Allocation, lesson: None, step: None });
+    let mut drawn = open("llama3.1-8b", TeachStart { page: Tab::Allocation, lesson: None, step: None });
     let last = drawn.last_step().unwrap();
     assert!(last > 500, "{last}");
     let frames = drawn.frames();
     assert_eq!(frames.len(), 65);
     for (frame, step) in [(frames.first(), 0), (frames.last(), last)] {
-        let start = TeachStart { page: Page::Allocation, lesson: None, step: Some(step as usize + 1) };
+        let start = TeachStart { page: Tab::Allocation, lesson: None, step: Some(step as usize + 1) };
         assert_eq!(frame.unwrap().buffer, open("llama3.1-8b", start).drawn(), "step {step}");
     }
     let picture = animation::svg(&frames, 0, Tone::Dark, "a walk");
@@ -73,7 +73,7 @@ fn long_walks_show_their_first_step_and_their_last_in_few_frames() {
 fn lessons_end_with_their_answers() {
     let request = request("llama3.1-8b");
     for (at, lesson) in lessons::all().iter().enumerate() {
-        let frames = open("llama3.1-8b", TeachStart { page: Page::Lessons, lesson: Some(at + 1), step: None }).frames();
+        let frames = open("llama3.1-8b", TeachStart { page: Tab::Lessons, lesson: Some(at + 1), step: None }).frames();
         let shown = LessonsPage::of(at, &request, &catalogue::model_and_projector).unwrap();
         assert_eq!(frames.len(), shown.ideas().len(), "{}", lesson.id);
         let texts: Vec<String> = frames.iter().map(|frame| text(&frame.buffer)).collect();
@@ -87,7 +87,7 @@ fn lessons_end_with_their_answers() {
 
 #[test]
 fn pages_without_steps_have_no_frames() {
-    for page in [Page::Formulas, Page::Glossary] {
+    for page in [Tab::Formulas, Tab::Glossary] {
         let mut drawn = open("llama3.1-8b", TeachStart { page, lesson: None, step: None });
         assert!(drawn.frames().is_empty() && drawn.last_step().is_none(), "{page:?}");
     }

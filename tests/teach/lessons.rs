@@ -124,7 +124,7 @@ fn every_idea_is_taught() {
             let name = name.trim_matches('`');
             let exists = match kind {
                 "lesson" => lessons::all().iter().any(|lesson| lesson.id == name),
-                "page" => plimsoll::teach::Page::ALL.iter().any(|page| page.name() == name),
+                "page" => plimsoll::teach::Tab::ALL.iter().any(|page| page.name() == name),
                 _ => false,
             };
             assert!(exists, "{row}: there is no {place}");

@@ -2,7 +2,7 @@
 
 use plimsoll::engine::EngineId;
 use plimsoll::settings::Settings;
-use plimsoll::teach::Page;
+use plimsoll::teach::Tab;
 use plimsoll::tui::action::{Action, Command, Gesture};
 use plimsoll::tui::keymap::{Keymap, Scope};
 use plimsoll::tui::screens::help::HelpPage;
@@ -37,7 +37,7 @@ proptest! {
 
     #[test]
     fn any_input_leaves_the_teach_screen_in_order(
-        engine in select(&EngineId::ALL[..]), page in select(&Page::ALL[..]),
+        engine in select(&EngineId::ALL[..]), page in select(&Tab::ALL[..]),
         model in select(vec!["llama3.1-8b", "gemma3-4b", "mamba-2.8b", "gpt-oss-20b"]), gpus in 0usize..3,
         actions in prop::collection::vec(action(), 0..16), size in size(), mono in any::<bool>(), real in size(),
     ) {
@@ -46,7 +46,7 @@ proptest! {
         let mut harness = Harness::seen(engine, Some(harness::model(model)), machine, size, Settings::default(), look);
         harness.no_limits = true;
         harness.press("t");
-        for _ in Page::ALL.into_iter().take_while(|other| *other != page) {
+        for _ in Tab::ALL.into_iter().take_while(|other| *other != page) {
             harness.press("Tab");
         }
         for action in actions {

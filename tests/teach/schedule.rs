@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use std::sync::Arc;
+
 use plimsoll::engine::EngineId;
 use plimsoll::engine::ggml::Op;
 use plimsoll::teach::schedule::SchedulePage;
 use plimsoll::teach::trace::Phase;
-use plimsoll::teach::{PageContent, Topic};
+use plimsoll::teach::{TeachPage, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -15,11 +17,8 @@ use super::{builds_a_graph, machine, settings_of, shown};
 use crate::harness;
 use crate::laws::{any_model, sane, settings};
 
-fn schedule(content: PageContent) -> SchedulePage {
-    match content {
-        PageContent::Schedule(schedule) => *schedule,
-        other => panic!("{:?} is another page", other.page()),
-    }
+fn schedule(content: Arc<dyn TeachPage>) -> SchedulePage {
+    content.as_a::<SchedulePage>().unwrap_or_else(|| panic!("{:?} is another page", content.tab())).clone()
 }
 
 /// The bytes of each split's inputs are those allocated for the copies.

@@ -4,7 +4,7 @@ use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
 use plimsoll::settings::{Context, Settings};
 use plimsoll::teach::lessons::LessonsPage;
-use plimsoll::teach::{Page, lessons};
+use plimsoll::teach::{Tab, lessons};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::screens::teach::TeachScreen;
 use plimsoll::tui::theme::{Appearance, Tone};
@@ -14,7 +14,7 @@ use crate::harness::{self, Harness};
 use crate::screens::picture;
 
 /// A model that only fits in part, planned by llama.cpp, with the teach screen open.
-fn open(size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Harness {
+fn open(size: (u16, u16), tone: Tone, page: Tab, keys: &str) -> Harness {
     let machine = harness::machine(1, "RTX 3060", 12, 32);
     let settings = Settings { ctx: Context::Tokens(24_576), ..Settings::default() };
     let look = Appearance { tone, ..Appearance::BEST };
@@ -24,9 +24,9 @@ fn open(size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Harness {
 }
 
 /// The teach screen open on `page`.
-fn on(mut harness: Harness, page: Page, keys: &str) -> Harness {
+fn on(mut harness: Harness, page: Tab, keys: &str) -> Harness {
     harness.press("t");
-    while harness.showing::<TeachScreen>().page != page {
+    while harness.showing::<TeachScreen>().tab != page {
         harness.press("Tab");
     }
     harness.press(keys);
@@ -34,7 +34,7 @@ fn on(mut harness: Harness, page: Page, keys: &str) -> Harness {
 }
 
 /// A model that only fits in part, planned by Ollama's estimator.
-fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Harness {
+fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Tab, keys: &str) -> Harness {
     let machine = harness::machine(1, "RTX 3060", 12, 32);
     let settings = Settings { ctx: Context::Tokens(24_576), parallel: Some(2), ..Settings::default() };
     let look = Appearance { tone, ..Appearance::BEST };
@@ -42,15 +42,15 @@ fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) 
 }
 
 #[rstest]
-#[case::formulas("formulas", "llama3.1-8b", Page::Formulas, "↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓")]
-#[case::letters("formulas-letters", "llama3.1-8b", Page::Formulas, "↓ → ↓ ↓ ↓ ↓ → → → c")]
-#[case::caches("caches", "llama3.1-8b", Page::Caches, "PgDn PgDn → →")]
-#[case::windows("caches-windows", "gemma3-4b", Page::Caches, "PgDn PgDn PgDn PgDn ↓")]
-#[case::state("caches-state", "qwen3-coder-next", Page::Caches, "PgDn")]
-#[case::only_states("caches-only-states", "mamba-2.8b", Page::Caches, "PgDn")]
-#[case::lesson("lessons", "llama3.1-8b", Page::Lessons, "↓")]
-#[case::answer("lessons-answer", "llama3.1-8b", Page::Lessons, "↓ a PgDn")]
-fn estimated_pages_at_three_sizes(#[case] name: &str, #[case] model: &str, #[case] page: Page, #[case] keys: &str) {
+#[case::formulas("formulas", "llama3.1-8b", Tab::Formulas, "↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓")]
+#[case::letters("formulas-letters", "llama3.1-8b", Tab::Formulas, "↓ → ↓ ↓ ↓ ↓ → → → c")]
+#[case::caches("caches", "llama3.1-8b", Tab::Caches, "PgDn PgDn → →")]
+#[case::windows("caches-windows", "gemma3-4b", Tab::Caches, "PgDn PgDn PgDn PgDn ↓")]
+#[case::state("caches-state", "qwen3-coder-next", Tab::Caches, "PgDn")]
+#[case::only_states("caches-only-states", "mamba-2.8b", Tab::Caches, "PgDn")]
+#[case::lesson("lessons", "llama3.1-8b", Tab::Lessons, "↓")]
+#[case::answer("lessons-answer", "llama3.1-8b", Tab::Lessons, "↓ a PgDn")]
+fn estimated_pages_at_three_sizes(#[case] name: &str, #[case] model: &str, #[case] page: Tab, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let (columns, rows) = size;
         let colour = estimated(model, size, Tone::Dark, page, keys);
@@ -64,14 +64,14 @@ fn estimated_pages_at_three_sizes(#[case] name: &str, #[case] model: &str, #[cas
 #[test]
 fn the_formulas_and_the_caches_as_pictures() {
     let size = (140, 45);
-    picture("formulas", &mut estimated("llama3.1-8b", size, Tone::Dark, Page::Formulas, "↓ ↓ ↓ ↓ ↓ → ↓ ↓ ↓ ↓ ↓ ↓"));
-    picture("caches", &mut estimated("gemma3-4b", size, Tone::Dark, Page::Caches, "PgDn PgDn PgDn PgDn"));
-    picture("lessons", &mut estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "↓ ↓ ↓ a"));
+    picture("formulas", &mut estimated("llama3.1-8b", size, Tone::Dark, Tab::Formulas, "↓ ↓ ↓ ↓ ↓ → ↓ ↓ ↓ ↓ ↓ ↓"));
+    picture("caches", &mut estimated("gemma3-4b", size, Tone::Dark, Tab::Caches, "PgDn PgDn PgDn PgDn"));
+    picture("lessons", &mut estimated("llama3.1-8b", size, Tone::Dark, Tab::Lessons, "↓ ↓ ↓ a"));
 }
 
 #[test]
 fn knobs_change_the_formulas() {
-    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Tab::Formulas, "");
     let before = harness.text();
     harness.press(".");
     assert_ne!(harness.text(), before);
@@ -82,8 +82,8 @@ fn knobs_change_the_formulas() {
 
 #[test]
 fn cells_fill_automatically_until_paused() {
-    let mut harness = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Caches, "");
-    let steps = |harness: &Harness| harness.showing::<TeachScreen>().caches.steps;
+    let mut harness = estimated("llama3.1-8b", (80, 24), Tone::Dark, Tab::Caches, "");
+    let steps = |harness: &Harness| harness.showing::<TeachScreen>().cursors.caches.steps;
     harness.press("Space");
     assert_eq!((harness.ticks, steps(&harness)), (1, 0));
     let first = harness.last_tick;
@@ -104,7 +104,7 @@ fn cells_fill_automatically_until_paused() {
 
 /// Every page with steps plays them to its end, and then pauses; a key plays them faster.
 #[rstest]
-fn walks_play_to_their_end(#[values(Page::Schedule, Page::Layers, Page::Allocation)] page: Page) {
+fn walks_play_to_their_end(#[values(Tab::Schedule, Tab::Layers, Tab::Allocation)] page: Tab) {
     let mut harness = open((140, 45), Tone::Dark, page, "Home Space ]");
     assert!(harness.text().contains("playing 2×"), "{}", harness.text());
     let mut seen = std::collections::BTreeSet::new();
@@ -127,7 +127,7 @@ fn walks_play_to_their_end(#[values(Page::Schedule, Page::Layers, Page::Allocati
 /// The screen goes on where it was left, and at what fits the selection if that has changed.
 #[test]
 fn the_screen_goes_on_where_it_was() {
-    let mut harness = open((140, 45), Tone::Dark, Page::Allocation, "Home → → → z b");
+    let mut harness = open((140, 45), Tone::Dark, Tab::Allocation, "Home → → → z b");
     let before = harness.text();
     harness.press("Esc b Esc t");
     assert_eq!(harness.text(), before);
@@ -135,16 +135,16 @@ fn the_screen_goes_on_where_it_was() {
     harness.press("Esc ↓ t");
     let lesson = lessons::on_knob(harness.host.app.knobs.focus).unwrap();
     let teach: &TeachScreen = harness.showing();
-    assert_eq!((teach.page, teach.lessons.at), (Page::Allocation, lesson));
+    assert_eq!((teach.tab, teach.cursors.lessons.at), (Tab::Allocation, lesson));
 }
 
 /// Where a number comes from offers the lesson on it, a layer its place in the walk, a tensor its term.
 #[test]
 fn a_number_leads_to_its_lesson() {
-    let mut harness = open((140, 45), Tone::Dark, Page::Formulas, "Esc ↓ i t");
+    let mut harness = open((140, 45), Tone::Dark, Tab::Formulas, "Esc ↓ i t");
     let lesson = lessons::on_knob(harness.host.app.knobs.focus).unwrap();
     let teach: &TeachScreen = harness.showing();
-    assert_eq!((teach.page, teach.lessons.at), (Page::Lessons, lesson));
+    assert_eq!((teach.tab, teach.cursors.lessons.at), (Tab::Lessons, lesson));
     harness.press("Esc Tab End i t");
     assert!(harness.text().contains("▸Layers") && harness.text().contains("output layer: "), "{}", harness.text());
     // a term leads to its lesson too
@@ -152,7 +152,7 @@ fn a_number_leads_to_its_lesson() {
     assert!(harness.text().contains("▸ parallel"), "{}", harness.text());
     harness.press("Enter");
     let teach: &TeachScreen = harness.showing();
-    assert_eq!(Some(teach.lessons.at), lessons::on_knob(plimsoll::settings::knob::Knob::Parallel));
+    assert_eq!(Some(teach.cursors.lessons.at), lessons::on_knob(plimsoll::settings::knob::Knob::Parallel));
     // and the knobs of a lesson are those that it is about
     harness.press("v");
     assert_eq!(harness.host.app.knobs.focus, plimsoll::settings::knob::Knob::Parallel);
@@ -160,7 +160,7 @@ fn a_number_leads_to_its_lesson() {
 
 #[test]
 fn a_lesson_is_applied_and_given_back() {
-    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Tab::Lessons, "");
     let now = |harness: &Harness| {
         let app = &harness.host.app;
         (app.engine, app.settings.clone(), app.model.as_ref().unwrap().name.clone(), app.machine.clone())
@@ -169,7 +169,7 @@ fn a_lesson_is_applied_and_given_back() {
     for lesson in 0..lessons::all().len() {
         harness.press("a");
         let teach: &TeachScreen = harness.showing();
-        assert_eq!(teach.lessons.at, lesson);
+        assert_eq!(teach.cursors.lessons.at, lesson);
         assert_ne!(now(&harness), before, "lesson {lesson}");
         assert!(harness.host.app.plan.is_some() && harness.host.app.refused.is_none(), "lesson {lesson}");
         assert!(harness.text().contains("Answer:"), "{}", harness.text());
@@ -193,7 +193,7 @@ fn a_lesson_is_applied_and_given_back() {
 
 /// The screen on the lesson with this identifier.
 fn lesson(id: &str, size: (u16, u16)) -> Harness {
-    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "");
+    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Tab::Lessons, "");
     let at = lessons::all().iter().position(|lesson| lesson.id == id).unwrap();
     for _ in 0..at {
         harness.press("↓");
@@ -230,7 +230,7 @@ fn a_guess_is_taken_and_judged(#[values((80, 24), (140, 45))] size: (u16, u16)) 
 /// At 80×24 every line of every lesson comes into view, and what is not in view is announced.
 #[test]
 fn all_of_a_lesson_can_be_read_by_scrolling() {
-    let mut harness = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Lessons, "");
+    let mut harness = estimated("llama3.1-8b", (80, 24), Tone::Dark, Tab::Lessons, "");
     for at in 0..lessons::all().len() {
         for answered in [false, true] {
             harness.press(if answered { "a" } else { "" });
@@ -263,12 +263,12 @@ fn estimated_request() -> PlanRequest {
 
 #[test]
 fn lines_and_lessons_can_be_clicked() {
-    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Tab::Formulas, "");
     let before = harness.text();
     harness.mouse(Gesture::Down, 10, 5);
     harness.mouse(Gesture::Down, 10, 5);
     assert_ne!(harness.text(), before, "the weights are open");
-    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Tab::Lessons, "");
     harness.mouse(Gesture::Down, 10, 6);
     let third = format!("3 of {}", lessons::all().len());
     assert!(harness.text().contains(&third), "{}", harness.text());
@@ -289,20 +289,20 @@ fn click(harness: &mut Harness, text: &str) {
 
 #[rstest]
 fn what_can_be_selected_can_be_clicked(#[values((80, 24), (140, 45))] size: (u16, u16)) {
-    let mut harness = open(size, Tone::Dark, Page::Schedule, "z");
+    let mut harness = open(size, Tone::Dark, Tab::Schedule, "z");
     click(&mut harness, "block 2");
     place(&harness, "▸block 2");
     harness.press("Enter");
     click(&mut harness, "Qcur-2");
     assert_eq!(place(&harness, "│▸").1, place(&harness, "Qcur-2").1);
-    let mut harness = open(size, Tone::Dark, Page::Allocation, "");
+    let mut harness = open(size, Tone::Dark, Tab::Allocation, "");
     click(&mut harness, "CPU 56 MiB");
     place(&harness, "▸ CPU 56 MiB");
     place(&harness, "▸CPU ─");
-    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Formulas, "");
+    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Tab::Formulas, "");
     click(&mut harness, "▶ caches");
     place(&harness, "▸caches ─");
-    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Schedule, "");
+    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Tab::Schedule, "");
     click(&mut harness, "Lessons");
     place(&harness, "▸Lessons");
     click(&mut harness, "parallel 2");
@@ -311,25 +311,25 @@ fn what_can_be_selected_can_be_clicked(#[values((80, 24), (140, 45))] size: (u16
 
 #[test]
 fn steps_and_kinds_of_blocks_can_be_clicked_where_all_fit() {
-    let mut harness = open((140, 45), Tone::Dark, Page::Schedule, "");
+    let mut harness = open((140, 45), Tone::Dark, Tab::Schedule, "");
     click(&mut harness, "2 gpu up");
     place(&harness, "▸2 gpu up");
-    let mut harness = open((80, 24), Tone::Dark, Page::Schedule, "→ →");
+    let mut harness = open((80, 24), Tone::Dark, Tab::Schedule, "→ →");
     harness.mouse(Gesture::Down, 2, 3);
     place(&harness, "▸2 gpu down");
-    let mut harness = estimated("gemma3-4b", (140, 45), Tone::Dark, Page::Caches, "");
+    let mut harness = estimated("gemma3-4b", (140, 45), Tone::Dark, Tab::Caches, "");
     place(&harness, "▸29 blocks");
     click(&mut harness, "5 blocks");
     place(&harness, "▸5 blocks");
 }
 
 #[rstest]
-#[case::schedule(Page::Schedule, "▸blocks 0–32")]
-#[case::layers(Page::Layers, "▸ ■")]
-#[case::allocation(Page::Allocation, "▸ CPU")]
-#[case::formulas(Page::Formulas, "▸weights ─")]
-#[case::caches(Page::Caches, "▸5 blocks")]
-fn the_wheel_moves_on_every_page(#[case] page: Page, #[case] selected: &str) {
+#[case::schedule(Tab::Schedule, "▸blocks 0–32")]
+#[case::layers(Tab::Layers, "▸ ■")]
+#[case::allocation(Tab::Allocation, "▸ CPU")]
+#[case::formulas(Tab::Formulas, "▸weights ─")]
+#[case::caches(Tab::Caches, "▸5 blocks")]
+fn the_wheel_moves_on_every_page(#[case] page: Tab, #[case] selected: &str) {
     let machine = harness::machine(1, "RTX 3060", 12, 32);
     for size in [(80, 24), (140, 45)] {
         let model = Some(harness::model("gemma3-4b"));
@@ -345,10 +345,10 @@ fn the_wheel_moves_on_every_page(#[case] page: Page, #[case] selected: &str) {
 
 #[test]
 fn the_wheel_reads_a_lesson_and_chooses_among_them() {
-    let mut harness = estimated("llama3.1-8b", (120, 24), Tone::Dark, Page::Lessons, "a");
+    let mut harness = estimated("llama3.1-8b", (120, 24), Tone::Dark, Tab::Lessons, "a");
     let lesson = |harness: &Harness| {
         let teach: &TeachScreen = harness.showing();
-        (teach.lessons.at, teach.lessons.scroll)
+        (teach.cursors.lessons.at, teach.cursors.lessons.scroll)
     };
     harness.mouse(Gesture::WheelDown, 100, 10);
     assert!(matches!(lesson(&harness), (0, 1..)), "{:?}", lesson(&harness));
@@ -359,21 +359,21 @@ fn the_wheel_reads_a_lesson_and_chooses_among_them() {
 }
 
 #[rstest]
-#[case::allocated("formulas-allocated", Page::Formulas, "↓ → ↓ ↓")]
-#[case::schedule("schedule", Page::Schedule, "→ →")]
-#[case::splits("schedule-splits", Page::Schedule, "→ → → → → → → →")]
-#[case::block("schedule-block", Page::Schedule, "→ ↓ ↓ Enter ↓ ↓ ↓")]
-#[case::taken_away("schedule-taken-away", Page::Schedule, "x → → → → → → → → ↓ ↓")]
-#[case::unfolded("schedule-unfolded", Page::Schedule, "z b → → → → → → → → ↓ ↓")]
-#[case::layers("layers", Page::Layers, "→ → → → → →")]
-#[case::glossary("glossary", Page::Glossary, "PgDn PgDn PgDn ↓ ↓")]
-#[case::folded("allocation-folded", Page::Allocation, "z")]
-#[case::one_block("allocation-block", Page::Allocation, "z z b → →")]
-#[case::allocation("allocation", Page::Allocation, "")]
-#[case::beside("allocation-beside", Page::Allocation, "c → →")]
-#[case::ram("allocation-ram", Page::Allocation, "↓ Home PgDn PgDn PgDn")]
-#[case::help("teach-help", Page::Allocation, "?")]
-fn pages_at_three_sizes(#[case] name: &str, #[case] page: Page, #[case] keys: &str) {
+#[case::allocated("formulas-allocated", Tab::Formulas, "↓ → ↓ ↓")]
+#[case::schedule("schedule", Tab::Schedule, "→ →")]
+#[case::splits("schedule-splits", Tab::Schedule, "→ → → → → → → →")]
+#[case::block("schedule-block", Tab::Schedule, "→ ↓ ↓ Enter ↓ ↓ ↓")]
+#[case::taken_away("schedule-taken-away", Tab::Schedule, "x → → → → → → → → ↓ ↓")]
+#[case::unfolded("schedule-unfolded", Tab::Schedule, "z b → → → → → → → → ↓ ↓")]
+#[case::layers("layers", Tab::Layers, "→ → → → → →")]
+#[case::glossary("glossary", Tab::Glossary, "PgDn PgDn PgDn ↓ ↓")]
+#[case::folded("allocation-folded", Tab::Allocation, "z")]
+#[case::one_block("allocation-block", Tab::Allocation, "z z b → →")]
+#[case::allocation("allocation", Tab::Allocation, "")]
+#[case::beside("allocation-beside", Tab::Allocation, "c → →")]
+#[case::ram("allocation-ram", Tab::Allocation, "↓ Home PgDn PgDn PgDn")]
+#[case::help("teach-help", Tab::Allocation, "?")]
+fn pages_at_three_sizes(#[case] name: &str, #[case] page: Tab, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let (columns, rows) = size;
         let colour = open(size, Tone::Dark, page, keys);
@@ -386,17 +386,17 @@ fn pages_at_three_sizes(#[case] name: &str, #[case] page: Page, #[case] keys: &s
 
 #[test]
 fn the_timeline_as_a_picture() {
-    picture("allocation", &mut open((140, 45), Tone::Dark, Page::Allocation, "c"));
+    picture("allocation", &mut open((140, 45), Tone::Dark, Tab::Allocation, "c"));
 }
 
 #[test]
 fn the_passes_as_a_picture() {
-    picture("schedule", &mut open((140, 45), Tone::Dark, Page::Schedule, "→ ↓ ↓ x"));
+    picture("schedule", &mut open((140, 45), Tone::Dark, Tab::Schedule, "→ ↓ ↓ x"));
 }
 
 #[test]
 fn a_page_follows_the_knobs_and_the_mouse() {
-    let mut harness = open((140, 45), Tone::Dark, Page::Allocation, "");
+    let mut harness = open((140, 45), Tone::Dark, Tab::Allocation, "");
     let before = harness.text();
     harness.press(".");
     assert_ne!(harness.text(), before, "more context needs larger masks");
@@ -414,10 +414,10 @@ fn a_page_follows_the_knobs_and_the_mouse() {
 #[test]
 fn a_lesson_is_presented_idea_by_idea() {
     for size in [(60, 20), (80, 24), (140, 45)] {
-        let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "0 P");
+        let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Tab::Lessons, "0 P");
         let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let request = harness.host.app.plan_request().unwrap();
-        let at = harness.showing::<TeachScreen>().lessons.at;
+        let at = harness.showing::<TeachScreen>().cursors.lessons.at;
         let page = LessonsPage::of(at, &request, &catalogue::model_and_projector).unwrap();
         let screen = |harness: &Harness| squeezed(&harness.text());
         assert!(
@@ -436,10 +436,10 @@ fn a_lesson_is_presented_idea_by_idea() {
         assert!(screen(&harness).contains(&squeezed(&page.lesson.answer)), "{}", harness.text());
         assert!(!screen(&harness).contains("Try it: "));
         harness.press("↓");
-        assert_eq!(harness.showing::<TeachScreen>().lessons.at, at + 1);
+        assert_eq!(harness.showing::<TeachScreen>().cursors.lessons.at, at + 1);
         assert!(screen(&harness).contains("Question: ") && screen(&harness).contains("1 of "), "{}", harness.text());
         harness.press("Esc");
         assert!(screen(&harness).contains("Esc back"), "{}", harness.text());
-        assert_eq!(harness.showing::<TeachScreen>().page, Page::Lessons);
+        assert_eq!(harness.showing::<TeachScreen>().tab, Tab::Lessons);
     }
 }

@@ -2,7 +2,11 @@
 
 use super::guess::Guess;
 use super::{LessonBar, LessonsPage, RenderedLesson, RenderedSentence};
+use crate::engine::PlanRequest;
+use crate::export::Caption;
 use crate::page::{Bar, Block, Hue, Page, Span};
+use crate::plan::Plan;
+use crate::teach::{Paper, Tab, TeachPage};
 use crate::text::one_line;
 use serde_json::{Value, json};
 
@@ -70,10 +74,14 @@ impl Guess {
     }
 }
 
-impl LessonsPage {
+impl TeachPage for LessonsPage {
+    fn tab(&self) -> Tab {
+        Tab::Lessons
+    }
+
     /// `{"title","on","why_not":[…],"changes":[…],"text":[…],"bars":[…],"look","question","guess":[…],"answer"}`; `guess`
     /// has the answers to choose from.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let RenderedLesson { title, on, bars, look, question, answer, guess, .. } = &self.lesson;
         let bar = |bar: &LessonBar| json!({ "label": bar.label, "value": bar.value.to_string(), "share": bar.share });
         let offered = if let Guess::Choice { offered, .. } = guess { offered.as_slice() } else { &[] };
@@ -84,6 +92,23 @@ impl LessonsPage {
         })
     }
 
+    fn printed(&self, paper: Paper) -> Page {
+        let mut page = Page::default();
+        page.heading(self.lesson.title);
+        page.append(self.page(paper.answered, paper.captioned));
+        page
+    }
+
+    fn title(&self) -> &str {
+        self.lesson.title
+    }
+
+    fn caption(&self, _: &PlanRequest, _: &Plan) -> Caption {
+        self.lesson.caption.clone()
+    }
+}
+
+impl LessonsPage {
     /// What it is told on and why, its question, and the rest: text, bars, and last its answer. Without the answer, the text
     /// ends before what tells it. Where a caption says what it is told on, it is for paper, without a word on what to
     /// try on the screen.

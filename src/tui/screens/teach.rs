@@ -10,7 +10,7 @@
 //!  Tab page  ←→ step  ↑↓ choose  …                                                                          footer
 //! ```
 //!
-//! Each page has a file: its cursor, its keys, its mouse, its areas and its drawing.
+//! Each page has a file: a cursor, which is a [`PageCursor`], with its keys, its mouse, its areas and its drawing.
 
 mod allocation;
 mod caches;
@@ -24,7 +24,9 @@ mod playback;
 mod presenter;
 mod schedule;
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
@@ -33,7 +35,7 @@ use ratatui::style::Style;
 use crate::settings::knob::Knob;
 use crate::teach::layers::LayersPage;
 use crate::teach::lessons::{self as teach_lessons, Lesson};
-use crate::teach::{Page, PageContent, Topic};
+use crate::teach::{Tab, TeachPage, Topic};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
@@ -52,24 +54,17 @@ use presenter::Presented;
 /// The state of the screen.
 #[derive(Debug)]
 pub struct TeachScreen {
-    /// The open page.
-    pub page: Page,
-    /// The cursor of the caches page.
-    pub caches: caches::Cursor,
-    /// The cursor of the lessons page.
-    pub lessons: lessons::Cursor,
-    schedule: schedule::Cursor,
-    allocation: allocation::Cursor,
-    formulas: formulas::Cursor,
-    layers: layers::Cursor,
-    glossary: glossary::Cursor,
+    /// The tab of the open page.
+    pub tab: Tab,
+    /// The cursors of all pages.
+    pub cursors: Cursors,
     playback: Playback,
     /// What is presented of the open lesson.
     presented: Option<Presented>,
     /// What was selected in the planner.
     subject: Option<ExplainTarget>,
     /// The newest content, or why there is none; it is kept until newer arrives.
-    content: Option<Result<Arc<PageContent>, String>>,
+    content: Option<Result<Arc<dyn TeachPage>, String>>,
     /// The newest request for content, and the newest step of an animation; answers to older ones are ignored.
     request: u64,
     tick: u64,
@@ -84,13 +79,105 @@ enum PageResponse {
     Request,
     /// A tick is requested.
     Tick,
+    /// This lesson is opened.
+    Lesson(usize),
+}
+
+/// A page's cursor: what is selected, and what keys, the mouse and the screen make of it. Other content than the page's own
+/// is passed over.
+trait PageCursor: fmt::Debug {
+    /// What is computed for it.
+    fn topic(&self) -> Topic;
+
+    /// Commands that only some pages know, and this one does.
+    fn commands(&self) -> &'static [Command] {
+        &[]
+    }
+
+    /// The step of its walk, counted from 0; none if it has none, or none is chosen.
+    fn step(&self) -> Option<u64> {
+        None
+    }
+
+    /// Goes to a step of its walk.
+    fn go_to(&mut self, _step: u64) {}
+
+    /// The time of a step at the usual speed; none if it has no steps.
+    fn step_time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether it is as it opens, but for lesson and step.
+    fn is_as_opened(&self) -> bool {
+        true
+    }
+
+    /// What follows a command that needs no content, and that only this page takes so.
+    fn press_at_once(&mut self, _app: &App, _command: Command) -> Option<PageResponse> {
+        None
+    }
+
+    /// What follows a command.
+    fn press(&mut self, app: &mut App, content: &dyn TeachPage, area: Rect, command: Command) -> PageResponse;
+
+    /// What follows a press or a drag of the mouse.
+    fn point(
+        &mut self,
+        app: &mut App,
+        content: &dyn TeachPage,
+        area: Rect,
+        gesture: Gesture,
+        at: Position,
+    ) -> PageResponse;
+
+    /// Draws the page.
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer);
+}
+
+/// The cursor of every page.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Cursors {
+    pub allocation: allocation::Cursor,
+    pub caches: caches::Cursor,
+    pub formulas: formulas::Cursor,
+    pub glossary: glossary::Cursor,
+    pub layers: layers::Cursor,
+    pub lessons: lessons::Cursor,
+    pub schedule: schedule::Cursor,
+}
+
+impl Cursors {
+    fn of(&self, tab: Tab) -> &dyn PageCursor {
+        match tab {
+            Tab::Allocation => &self.allocation,
+            Tab::Caches => &self.caches,
+            Tab::Formulas => &self.formulas,
+            Tab::Glossary => &self.glossary,
+            Tab::Layers => &self.layers,
+            Tab::Lessons => &self.lessons,
+            Tab::Schedule => &self.schedule,
+        }
+    }
+
+    fn of_mut(&mut self, tab: Tab) -> &mut dyn PageCursor {
+        match tab {
+            Tab::Allocation => &mut self.allocation,
+            Tab::Caches => &mut self.caches,
+            Tab::Formulas => &mut self.formulas,
+            Tab::Glossary => &mut self.glossary,
+            Tab::Layers => &mut self.layers,
+            Tab::Lessons => &mut self.lessons,
+            Tab::Schedule => &mut self.schedule,
+        }
+    }
 }
 
 /// Where the screen opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TeachStart {
     /// The page.
-    pub page: Page,
+    pub page: Tab,
     /// The lesson, counted from 1.
     pub lesson: Option<usize>,
     /// The step of a walk, counted from 1.
@@ -103,7 +190,7 @@ impl TeachScreen {
         let mut screen = Self::on(start.page);
         let before = |number: usize| number.saturating_sub(1);
         if let Some(lesson) = start.lesson {
-            screen.lessons.at = before(lesson).min(lessons::count().saturating_sub(1));
+            screen.cursors.lessons.at = before(lesson).min(lessons::count().saturating_sub(1));
         }
         if let Some(step) = start.step.map(before) {
             screen.go_to(step);
@@ -114,16 +201,11 @@ impl TeachScreen {
     /// The screen as it was left, if it was; where something else is selected in the planner now, lessons, layers and
     /// terms are at what fits that.
     pub fn reopened(app: &App, before: Option<&Self>) -> Self {
-        let mut screen = Self::on(before.map_or(Page::ALL[0], |before| before.page));
+        let mut screen = Self::on(before.map_or(Tab::ALL[0], |before| before.tab));
         let subject = ExplainTarget::of(app);
         if let Some(before) = before {
-            screen.caches = before.caches;
-            screen.lessons.at = before.lessons.at;
-            screen.schedule = before.schedule;
-            screen.allocation = before.allocation;
-            screen.formulas = before.formulas.clone();
-            screen.layers = before.layers;
-            screen.glossary = before.glossary;
+            screen.cursors = before.cursors.clone();
+            screen.open_lesson(before.cursors.lessons.at);
         }
         // at first the first knob is selected, by nobody
         let first = app.knobs.offered.first().map(|knob| ExplainTarget::Knob(*knob));
@@ -136,12 +218,12 @@ impl TeachScreen {
 
     /// The screen on `subject`: at its lesson or its term, or at its step of the layers.
     pub fn about(app: &App, subject: ExplainTarget) -> Self {
-        let mut screen = Self::on(Page::Glossary);
+        let mut screen = Self::on(Tab::Glossary);
         screen.turn_to(app, subject);
-        screen.page = match subject {
-            ExplainTarget::Layer(_) | ExplainTarget::Device(_) => Page::Layers,
-            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) if subject.lesson(app).is_some() => Page::Lessons,
-            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => Page::Glossary,
+        screen.tab = match subject {
+            ExplainTarget::Layer(_) | ExplainTarget::Device(_) => Tab::Layers,
+            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) if subject.lesson(app).is_some() => Tab::Lessons,
+            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => Tab::Glossary,
         };
         screen
     }
@@ -153,7 +235,7 @@ impl TeachScreen {
             self.open_lesson(lesson);
         }
         if let Some(term) = subject.term(app) {
-            self.glossary = glossary::Cursor::on(term);
+            self.cursors.glossary = glossary::Cursor::on(term);
         }
         let Some(walk) = app.plan.as_deref().map(LayersPage::of) else { return };
         let step = match subject {
@@ -162,85 +244,74 @@ impl TeachScreen {
             ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => None,
         };
         if let Some(step) = step {
-            self.layers.go_to(step);
+            self.cursors.layers.go_to(step as u64);
         }
     }
 
     fn open_lesson(&mut self, lesson: usize) {
-        self.lessons = lessons::Cursor::default();
-        self.lessons.at = lesson;
+        self.cursors.lessons = lessons::Cursor::on(lesson);
     }
 
     /// Goes to the step with this index on every page that has steps.
     fn go_to(&mut self, step: usize) {
-        self.schedule.go_to(step);
-        self.allocation.go_to(step);
-        self.layers.go_to(step);
-        self.caches.steps = step as u64;
+        for tab in Tab::ALL {
+            self.cursors.of_mut(tab).go_to(step as u64);
+        }
     }
 
-    /// The step of the open page.
-    fn step(&self) -> Option<u64> {
-        match self.page {
-            Page::Schedule => Some(self.schedule.step() as u64),
-            Page::Allocation => self.allocation.step().map(|step| step as u64),
-            Page::Caches => Some(self.caches.steps),
-            Page::Layers => Some(self.layers.step() as u64),
-            Page::Formulas | Page::Lessons | Page::Glossary => None,
-        }
+    /// The cursor of the open page.
+    fn open(&self) -> &dyn PageCursor {
+        self.cursors.of(self.tab)
+    }
+
+    fn open_mut(&mut self) -> &mut dyn PageCursor {
+        self.cursors.of_mut(self.tab)
+    }
+
+    /// The time until the next step of the open page; none if it has no steps.
+    fn delay(&self) -> Option<Duration> {
+        self.open().step_time().map(|time| self.playback.paced(time))
+    }
+
+    fn press_on_page(&mut self, app: &mut App, command: Command) -> PageResponse {
+        let Some(content) = self.content() else { return PageResponse::Redraw };
+        let area = areas(app)[2];
+        self.open_mut().press(app, &*content, area, command)
     }
 
     /// Takes the next step of the open page; whether there was one.
-    fn advance(&mut self) -> bool {
-        let before = self.step();
-        self.press_on_page(Command::More);
-        self.step() != before
+    fn advance(&mut self, app: &mut App) -> bool {
+        let before = self.open().step();
+        self.press_on_page(app, Command::More);
+        self.open().step() != before
     }
 
     /// Begins to play, from the start if the end is reached, or pauses.
-    fn play(&mut self) -> PageResponse {
-        self.playback.running = !self.playback.running && self.playback.delay(self.page).is_some();
+    fn play(&mut self, app: &mut App) -> PageResponse {
+        self.playback.running = !self.playback.running && self.delay().is_some();
         if !self.playback.running {
             return PageResponse::Redraw;
         }
-        let (before, moved) = (self.step(), self.advance());
+        let (before, moved) = (self.open().step(), self.advance(app));
         // the step itself follows with the tick
         match before.filter(|_| moved) {
-            Some(step) => self.go_to_on_page(step),
+            Some(step) => self.open_mut().go_to(step),
             None if moved => {}
-            None => self.go_to_on_page(0),
+            None => self.open_mut().go_to(0),
         }
         PageResponse::Tick
     }
 
-    /// Goes to a step of the open page only.
-    fn go_to_on_page(&mut self, step: u64) {
-        let index = usize::try_from(step).unwrap_or(usize::MAX);
-        match self.page {
-            Page::Schedule => self.schedule.go_to(index),
-            Page::Allocation => self.allocation.go_to(index),
-            Page::Caches => self.caches.steps = step,
-            Page::Layers => self.layers.go_to(index),
-            Page::Formulas | Page::Lessons | Page::Glossary => {}
-        }
-    }
-
-    fn turn_page(&mut self, page: Page) -> PageResponse {
-        (self.page, self.playback.running) = (page, false);
+    fn turn_page(&mut self, tab: Tab) -> PageResponse {
+        (self.tab, self.playback.running) = (tab, false);
         PageResponse::Request
     }
 
-    /// The screen with `page` open and no content yet.
-    pub fn on(page: Page) -> Self {
+    /// The screen with `tab` open and no content yet.
+    pub fn on(tab: Tab) -> Self {
         Self {
-            page,
-            caches: caches::Cursor::default(),
-            lessons: lessons::Cursor::default(),
-            schedule: schedule::Cursor::default(),
-            allocation: allocation::Cursor::default(),
-            formulas: formulas::Cursor::default(),
-            layers: layers::Cursor::default(),
-            glossary: glossary::Cursor::default(),
+            tab,
+            cursors: Cursors::default(),
             playback: Playback::default(),
             presented: None,
             subject: None,
@@ -251,70 +322,16 @@ impl TeachScreen {
     }
 
     /// The content of the open page.
-    fn content(&self) -> Option<Arc<PageContent>> {
+    fn content(&self) -> Option<Arc<dyn TeachPage>> {
         let content = self.content.as_ref()?.as_ref().ok()?;
-        (content.page() == self.page).then(|| Arc::clone(content))
-    }
-
-    fn topic(&self) -> Topic {
-        match self.page {
-            Page::Schedule => Topic::Schedule(self.schedule.without, self.schedule.phase),
-            Page::Formulas => Topic::Formulas(self.formulas.versus),
-            Page::Caches => Topic::Caches,
-            Page::Lessons => Topic::Lessons(self.lessons.at),
-            Page::Allocation => Topic::Allocation(self.allocation.versus, self.allocation.phase),
-            Page::Layers => Topic::Layers,
-            Page::Glossary => Topic::Glossary,
-        }
-    }
-
-    fn press_on_page(&mut self, command: Command) -> PageResponse {
-        match self.content().as_deref() {
-            Some(PageContent::Schedule(content)) => self.schedule.press(content, command),
-            Some(PageContent::Formulas(content)) => self.formulas.press(content, command),
-            Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
-            Some(PageContent::Glossary(content)) => match self.glossary.lesson(content) {
-                Some(lesson) if command == Command::Enter => {
-                    self.open_lesson(lesson);
-                    self.turn_page(Page::Lessons)
-                }
-                _ => {
-                    self.glossary.press(content, command);
-                    PageResponse::Redraw
-                }
-            },
-            Some(PageContent::Caches(content)) => {
-                self.caches.press(content, command);
-                PageResponse::Redraw
-            }
-            Some(PageContent::Layers(content)) => {
-                self.layers.press(content, command);
-                PageResponse::Redraw
-            }
-            Some(PageContent::Lessons(_)) | None => PageResponse::Redraw,
-        }
-    }
-
-    /// Handles a press or a drag of the mouse on the open page.
-    fn point(&mut self, area: Rect, gesture: Gesture, at: Position) -> PageResponse {
-        let pressed = gesture == Gesture::Down;
-        match self.content().as_deref() {
-            Some(PageContent::Schedule(content)) => self.schedule.point(content, area, at),
-            Some(PageContent::Allocation(content)) => self.allocation.point(content, area, at),
-            Some(PageContent::Caches(content)) => self.caches.point(content, area, at),
-            Some(PageContent::Layers(content)) => self.layers.point(content, area, at),
-            Some(PageContent::Glossary(content)) => self.glossary.point(content, area, at),
-            Some(PageContent::Formulas(content)) if pressed => self.formulas.point(content, area, at),
-            Some(PageContent::Formulas(_) | PageContent::Lessons(_)) | None => {}
-        }
-        PageResponse::Redraw
+        (content.tab() == self.tab).then(|| Arc::clone(content))
     }
 
     /// The knobs that a key goes through: those of the open lesson, if it is about any.
     fn knobs(&self, app: &App) -> Vec<Knob> {
         let offered = &app.knobs.offered;
-        let of_lesson = match self.page {
-            Page::Lessons => teach_lessons::all().get(self.lessons.at).map(Lesson::knobs).unwrap_or_default(),
+        let of_lesson = match self.tab {
+            Tab::Lessons => teach_lessons::all().get(self.cursors.lessons.at).map(Lesson::knobs).unwrap_or_default(),
             _ => Vec::new(),
         };
         let both: Vec<Knob> = of_lesson.into_iter().filter(|knob| offered.contains(knob)).collect();
@@ -327,8 +344,12 @@ impl TeachScreen {
             PageResponse::Request => self.ask(app),
             PageResponse::Tick => {
                 self.tick = app.next_id();
-                let delay = self.playback.delay(self.page);
-                delay.map(|after| Effect::Tick { id: self.tick, after }).into_iter().collect()
+                self.delay().map(|after| Effect::Tick { id: self.tick, after }).into_iter().collect()
+            }
+            PageResponse::Lesson(lesson) => {
+                self.open_lesson(lesson);
+                self.turn_page(Tab::Lessons);
+                self.ask(app)
             }
         }
     }
@@ -340,18 +361,18 @@ impl Screen for TeachScreen {
     }
 
     fn accepts_text(&self) -> bool {
-        self.page == Page::Lessons && self.lessons.typing.is_some()
+        self.tab == Tab::Lessons && self.cursors.lessons.typing.is_some()
     }
 
     fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
-        if let Some(typed) = &mut self.lessons.typing {
+        if let Some(typed) = &mut self.cursors.lessons.typing {
             typed.edit(text);
         }
         Response::STAY
     }
 
     fn message(&self) -> Option<&str> {
-        self.lessons.typing.as_ref().filter(|_| self.accepts_text())?.wrong.as_deref()
+        self.cursors.lessons.typing.as_ref().filter(|_| self.accepts_text())?.wrong.as_deref()
     }
 
     fn cover(&self) -> Cover {
@@ -364,14 +385,16 @@ impl Screen for TeachScreen {
 
     fn handles(&self, command: Command) -> bool {
         match command {
-            Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons | Page::Glossary),
-            Command::Phase | Command::Zoom => matches!(self.page, Page::Schedule | Page::Allocation),
-            Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
-            Command::CompareEngines => self.page == Page::Formulas,
-            Command::RemoveOp => self.page == Page::Schedule,
-            Command::Peak => self.page == Page::Allocation,
-            Command::Play | Command::Slower | Command::Faster => self.playback.delay(self.page).is_some(),
-            Command::Answer | Command::Present => self.page == Page::Lessons,
+            Command::Enter
+            | Command::Phase
+            | Command::Zoom
+            | Command::Compare
+            | Command::CompareEngines
+            | Command::RemoveOp
+            | Command::Peak
+            | Command::Answer
+            | Command::Present => self.open().commands().contains(&command),
+            Command::Play | Command::Slower | Command::Faster => self.open().step_time().is_some(),
             Command::Notes => self.presented.is_some(),
             _ => true,
         }
@@ -379,11 +402,11 @@ impl Screen for TeachScreen {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         let (Some(now), Some(plan)) = (app.plan_request(), &app.plan) else { return Vec::new() };
-        let of = self.lessons.yours().filter(|_| self.page == Page::Lessons).cloned().unwrap_or(now);
+        let of = self.cursors.lessons.yours().filter(|_| self.tab == Tab::Lessons).cloned().unwrap_or(now);
         let plan = (**plan).clone();
         self.request = app.next_id();
         let about = LimitsRequest { id: self.request, of, plan };
-        vec![Effect::Teach(Box::new(TeachRequest { topic: self.topic(), about }))]
+        vec![Effect::Teach(Box::new(TeachRequest { topic: self.open().topic(), about }))]
     }
 
     fn planned(&mut self, app: &mut App, _: bool) -> Vec<Effect> {
@@ -392,14 +415,15 @@ impl Screen for TeachScreen {
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         let mut response = PageResponse::Redraw;
+        let content = self.content();
         if self.accepts_text() {
-            match (command, self.content().as_deref()) {
-                (Command::Enter, Some(PageContent::Lessons(lesson))) => self.lessons.guess(app, lesson),
-                _ => self.lessons.typing = None,
+            match content.as_deref().and_then(|page| page.as_a()).filter(|_| command == Command::Enter) {
+                Some(lesson) => self.cursors.lessons.guess(app, lesson),
+                None => self.cursors.lessons.typing = None,
             }
             return Response::STAY;
         }
-        if let (Some(shown), Some(PageContent::Lessons(lesson))) = (self.presented, self.content().as_deref()) {
+        if let (Some(shown), Some(lesson)) = (self.presented, content.as_deref().and_then(|page| page.as_a())) {
             match command {
                 Command::Up | Command::Down => self.presented = Some(Presented { idea: 0, ..shown }),
                 Command::Theme | Command::Help | Command::CopyValue => {}
@@ -410,13 +434,12 @@ impl Screen for TeachScreen {
                 }
             }
         }
+        if let Some(response) = self.open_mut().press_at_once(app, command) {
+            return Response::Stay(self.follow(app, response));
+        }
         match command {
-            Command::Back if self.page == Page::Schedule && self.schedule.open.is_some() => self.schedule.open = None,
-            Command::Back if self.page == Page::Formulas && self.formulas.versus.is_some() => {
-                (self.formulas.versus, response) = (None, PageResponse::Request);
-            }
             Command::Back => {
-                self.lessons.give_back(app);
+                self.cursors.lessons.give_back(app);
                 return Response::Ignored;
             }
             Command::Help => return Response::Ignored,
@@ -431,26 +454,16 @@ impl Screen for TeachScreen {
                 }
             }
             Command::CopyValue => return Response::Stay(self.copy(app)),
-            Command::Present if self.page == Page::Lessons => self.presented = Some(Presented::default()),
+            Command::Present if self.tab == Tab::Lessons => self.presented = Some(Presented::default()),
             Command::Present | Command::Notes => {}
-            Command::Play => response = self.play(),
+            Command::Play => response = self.play(app),
             Command::Slower => self.playback.slower(),
             Command::Faster => self.playback.faster(),
             Command::KnobLess => app.turn_knob(Command::Less),
             Command::KnobMore => app.turn_knob(Command::More),
-            Command::NextPanel => response = self.turn_page(self.page.turn(1)),
-            Command::PreviousPanel => response = self.turn_page(self.page.turn(Page::ALL.len() - 1)),
-            Command::CompareEngines if self.page == Page::Formulas => {
-                self.formulas.next_versus(app.choice());
-                response = PageResponse::Request;
-            }
-            _ => {
-                let area = areas(app)[2];
-                response = match self.content().as_deref() {
-                    Some(PageContent::Lessons(lesson)) => self.lessons.press(app, lesson, area, command),
-                    _ => self.press_on_page(command),
-                };
-            }
+            Command::NextPanel => response = self.turn_page(self.tab.turn(1)),
+            Command::PreviousPanel => response = self.turn_page(self.tab.turn(Tab::ALL.len() - 1)),
+            _ => response = self.press_on_page(app, command),
         }
         Response::Stay(self.follow(app, response))
     }
@@ -460,11 +473,12 @@ impl Screen for TeachScreen {
             return Response::STAY;
         }
         let [tab_row, knob_row, area] = areas(app);
-        if let (Gesture::WheelUp | Gesture::WheelDown, Some(PageContent::Lessons(lesson))) =
-            (gesture, self.content().as_deref())
+        let content = self.content();
+        if let (Gesture::WheelUp | Gesture::WheelDown, Some(lesson)) =
+            (gesture, content.as_deref().and_then(|page| page.as_a()))
             && lessons::areas(area)[1].contains(at)
         {
-            self.lessons.wheel(lesson, area, gesture == Gesture::WheelDown);
+            self.cursors.lessons.wheel(lesson, area, gesture == Gesture::WheelDown);
             return Response::STAY;
         }
         match gesture {
@@ -472,9 +486,9 @@ impl Screen for TeachScreen {
             Gesture::Down | Gesture::Drag => {}
         }
         if gesture == Gesture::Down {
-            let mut tabs = tabs(self.page, tab_row);
-            if let Some((page, _)) = tabs.find(|(page, place)| *page != self.page && place.contains(at)) {
-                let response = self.turn_page(page);
+            let mut tabs = tabs(self.tab, tab_row);
+            if let Some((tab, _)) = tabs.find(|(tab, place)| *tab != self.tab && place.contains(at)) {
+                let response = self.turn_page(tab);
                 return Response::Stay(self.follow(app, response));
             }
             if let Some((knob, ..)) = knobs(app, knob_row).find(|(.., place)| place.contains(at)) {
@@ -482,10 +496,8 @@ impl Screen for TeachScreen {
                 return Response::STAY;
             }
         }
-        let response = match self.content().as_deref() {
-            Some(PageContent::Lessons(lesson)) if gesture == Gesture::Down => self.lessons.point(app, lesson, area, at),
-            _ => self.point(area, gesture, at),
-        };
+        let Some(content) = content else { return Response::STAY };
+        let response = self.open_mut().point(app, &*content, area, gesture, at);
         Response::Stay(self.follow(app, response))
     }
 
@@ -493,7 +505,7 @@ impl Screen for TeachScreen {
         match answer {
             Action::PageReady { id, result } if id == self.request => self.content = Some(result),
             Action::Tick { id } if id == self.tick && self.playback.running => {
-                self.playback.running = self.advance();
+                self.playback.running = self.advance(app);
                 let response = if self.playback.running { PageResponse::Tick } else { PageResponse::Redraw };
                 return Response::Stay(self.follow(app, response));
             }
@@ -504,7 +516,7 @@ impl Screen for TeachScreen {
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
         let (theme, [tab_row, knob_row, area]) = (app.theme, areas(app));
-        if let (Some(shown), Some(PageContent::Lessons(lesson))) = (self.presented, self.content().as_deref()) {
+        if let (Some(shown), Some(lesson)) = (self.presented, self.content().as_deref().and_then(|page| page.as_a())) {
             return presenter::draw(shown, lesson, theme, buffer);
         }
         let mut label = |text: &str, chosen: bool, place: Rect| {
@@ -512,14 +524,14 @@ impl Screen for TeachScreen {
             RowWriter::new(buffer, place, 0).skip(1).put(mark(chosen), ink).put(text, ink);
         };
         let mut end = tab_row.x;
-        for (page, place) in tabs(self.page, tab_row) {
-            label(page.title(), page == self.page, place);
+        for (tab, place) in tabs(self.tab, tab_row) {
+            label(tab.title(), tab == self.tab, place);
             end = place.right();
         }
         for (knob, text, place) in knobs(app, knob_row) {
             label(&text, knob == app.knobs.focus, place);
         }
-        if self.playback.delay(self.page).is_some() && !self.playback.is_usual() {
+        if self.open().step_time().is_some() && !self.playback.is_usual() {
             let rest = Rect { x: end, width: tab_row.right().saturating_sub(end + 1), ..tab_row };
             let texts = self.playback.texts();
             if let Some(text) = texts.iter().find(|text| width(text) <= rest.width) {
@@ -534,15 +546,7 @@ impl Screen for TeachScreen {
             (Some(Err(why)), ..) => instead(why, Hue::Over),
             (_, Some(error), _) => instead(&error.to_string(), Hue::Over),
             (.., None) => instead("Computing…", Hue::Dim),
-            (.., Some(PageContent::Schedule(content))) => schedule::draw(app, self.schedule, content, area, buffer),
-            (.., Some(PageContent::Formulas(content))) => formulas::draw(app, &self.formulas, content, area, buffer),
-            (.., Some(PageContent::Caches(content))) => caches::draw(app, self.caches, content, area, buffer),
-            (.., Some(PageContent::Lessons(content))) => lessons::draw(app, &self.lessons, content, area, buffer),
-            (.., Some(PageContent::Allocation(content))) => {
-                allocation::draw(app, self.allocation, content, area, buffer);
-            }
-            (.., Some(PageContent::Layers(content))) => layers::draw(app, self.layers, content, area, buffer),
-            (.., Some(PageContent::Glossary(content))) => glossary::draw(app, self.glossary, content, area, buffer),
+            (.., Some(content)) => self.open().draw(app, content, area, buffer),
         }
     }
 }
@@ -553,12 +557,12 @@ fn areas(app: &App) -> [Rect; 3] {
 }
 
 /// The tabs that fit, scrolled so that that of `open` is visible.
-fn tabs(open: Page, row: Rect) -> impl Iterator<Item = (Page, Rect)> {
-    let widths = Page::ALL.map(|page| width(page.title()) + 3);
-    let chosen = Page::ALL.iter().position(|page| *page == open).unwrap_or(0);
+fn tabs(open: Tab, row: Rect) -> impl Iterator<Item = (Tab, Rect)> {
+    let widths = Tab::ALL.map(|tab| width(tab.title()) + 3);
+    let chosen = Tab::ALL.iter().position(|tab| *tab == open).unwrap_or(0);
     let fits = |from: &usize| widths[*from..=chosen].iter().sum::<u16>() <= row.width;
     let first = (0..=chosen).find(fits).unwrap_or(chosen);
-    Page::ALL.into_iter().skip(first).zip(side_by_side(row, widths.into_iter().skip(first)))
+    Tab::ALL.into_iter().skip(first).zip(side_by_side(row, widths.into_iter().skip(first)))
 }
 
 /// The knobs that fit with their labels and areas, scrolled so that the focused one is visible.
@@ -594,6 +598,11 @@ fn entry_at(rows: Rect, first: usize, count: usize, at: Position) -> Option<usiz
 fn first_visible(at: usize, count: usize, rows: u16) -> usize {
     let rows = usize::from(rows);
     (at + 1).saturating_sub(rows.saturating_sub(2).max(1)).min(count.saturating_sub(rows))
+}
+
+/// A step as an index.
+fn index(step: u64) -> usize {
+    usize::try_from(step).unwrap_or(usize::MAX)
 }
 
 /// The entry of `all` after `now`: the first after none, and none after the last.

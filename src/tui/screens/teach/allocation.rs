@@ -13,18 +13,21 @@
 //! ╰───────────────────────────────────────────────────────────────────────────────────────────────────────╯
 //! ```
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use ratatui::style::Style;
 
-use super::{PageResponse, framed, ink, mark, next, side_by_side};
+use super::{PageCursor, PageResponse, framed, index, ink, mark, next, side_by_side};
 use crate::page::Page;
 use crate::page::chart::{Series, Stacks, steps_of};
 use crate::teach::allocation::{
     AllocationPage, AllocationWalk, TensorLife, Timeline, TimelineKind, Variation, WalkView, Zoom,
 };
 use crate::teach::trace::Phase;
-use crate::tui::action::Command;
+use crate::teach::{TeachPage, Topic};
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::screen::moved;
 use crate::tui::theme::{Hue, Theme};
@@ -40,7 +43,7 @@ const NAMES: u16 = 26;
 
 /// The selected device and step, and the comparison.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cursor {
+pub struct Cursor {
     /// Index into the walk's timelines.
     device: usize,
     /// Index into the walk's steps; none for the peak.
@@ -54,16 +57,6 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Goes to the step with this index.
-    pub(super) fn go_to(&mut self, step: usize) {
-        self.moment = Some(step);
-    }
-
-    /// The selected step; none for the peak.
-    pub(super) const fn step(self) -> Option<usize> {
-        self.moment
-    }
-
     /// What is shown of `walk`.
     fn view(self, walk: &AllocationWalk) -> WalkView {
         walk.view(self.zoom, self.moment(walk))
@@ -82,8 +75,35 @@ impl Cursor {
         let peak = self.timeline(walk).map_or(0, |timeline| timeline.peak);
         self.moment.unwrap_or(peak).min(last)
     }
+}
 
-    pub(super) fn press(&mut self, content: &AllocationPage, command: Command) -> PageResponse {
+impl PageCursor for Cursor {
+    fn topic(&self) -> Topic {
+        Topic::Allocation(self.versus, self.phase)
+    }
+
+    fn commands(&self) -> &'static [Command] {
+        &[Command::Phase, Command::Zoom, Command::Compare, Command::Peak]
+    }
+
+    fn step(&self) -> Option<u64> {
+        self.moment.map(|step| step as u64)
+    }
+
+    fn go_to(&mut self, step: u64) {
+        self.moment = Some(index(step));
+    }
+
+    fn step_time(&self) -> Option<Duration> {
+        Some(Duration::from_millis(120))
+    }
+
+    fn is_as_opened(&self) -> bool {
+        (self.phase, self.versus) == (Phase::default(), None)
+    }
+
+    fn press(&mut self, _: &mut App, content: &dyn TeachPage, _: Rect, command: Command) -> PageResponse {
+        let Some(content) = content.as_a::<AllocationPage>() else { return PageResponse::Redraw };
         let walk = &content.walk;
         let (at, last, view) = (self.moment(walk), walk.moments.len().saturating_sub(1), self.view(walk));
         match command {
@@ -110,7 +130,8 @@ impl Cursor {
     }
 
     /// Selects the device or the step at this position.
-    pub(super) fn point(&mut self, content: &AllocationPage, area: Rect, at: Position) {
+    fn point(&mut self, _: &mut App, content: &dyn TeachPage, area: Rect, _: Gesture, at: Position) -> PageResponse {
+        let Some(content) = content.as_a::<AllocationPage>() else { return PageResponse::Redraw };
         let (walk, places) = (&content.walk, Areas::new(area, content));
         let mut devices = devices(*self, walk, places.devices);
         let chart = [places.chart, places.other].into_iter().find(|chart| chart.contains(at));
@@ -123,6 +144,51 @@ impl Cursor {
             let (column, columns, view) = (usize::from(at.x - plot.x), usize::from(plot.width), self.view(walk));
             self.moment = Some(view.moment(steps_of(column, columns, view.moments.len()).start));
         }
+        PageResponse::Redraw
+    }
+
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer) {
+        let Some(content) = content.as_a::<AllocationPage>() else { return };
+        let (theme, walk, places) = (app.theme, &content.walk, Areas::new(area, content));
+        for (at, label, place) in devices(*self, walk, places.devices) {
+            let chosen = at == self.device(walk);
+            let ink = ink(chosen, Hue::Dim, theme);
+            RowWriter::new(buffer, place, 0).skip(1).put(mark(chosen), ink).skip(1).put(&label, ink);
+        }
+        let said = if content.remark.is_some() { Hue::Cache } else { Hue::Dim };
+        sentence(&remark(content), places.remark.inner(Margin::new(2, 0)), theme.ink(said), buffer);
+        let Some(timeline) = self.timeline(walk) else { return };
+        let moment = self.moment(walk);
+        let other = content.other.as_ref().and_then(|other| other.walk.as_ref().ok());
+        let beside = other.and_then(|walk| walk.timelines.get(self.device));
+        let scale = timeline.reserved.max(beside.map(|timeline| timeline.reserved).unwrap_or_default());
+        let view = self.view(walk);
+        let chart = Chart { walk, view: &view, timeline, label: &content.label, scale };
+        chart.draw(Some(view.place(moment)), places.chart, theme, buffer);
+        if let Some(changed) = &content.other {
+            match (&changed.walk, beside) {
+                (Ok(walk), Some(timeline)) => {
+                    // its steps are its own: the same block is shown
+                    let layer = |walk: &AllocationWalk, at: usize| walk.moments.get(at).map(|moment| moment.layer);
+                    let shown = layer(&content.walk, moment);
+                    let at = (0..walk.moments.len()).find(|at| layer(walk, *at) == shown);
+                    let view = walk.view(self.zoom, at.unwrap_or(0));
+                    Chart { walk, view: &view, timeline, label: &changed.label, scale }.draw(
+                        None,
+                        places.other,
+                        theme,
+                        buffer,
+                    );
+                }
+                (refusal, _) => {
+                    let inner = framed(buffer, places.other, &changed.label, "", false, theme);
+                    if let Err(refusal) = refusal {
+                        sentence(&format!("llama.cpp refuses: {refusal}"), inner, theme.ink(Hue::Over), buffer);
+                    }
+                }
+            }
+        }
+        at_moment(walk, timeline, moment, places.buffer, theme, buffer);
     }
 }
 
@@ -191,50 +257,6 @@ fn devices(cursor: Cursor, walk: &AllocationWalk, row: Rect) -> impl Iterator<It
     let places = side_by_side(Rect { width: u16::MAX, ..row }, widths.into_iter().skip(first));
     let shown = labels.into_iter().enumerate().skip(first).zip(places);
     shown.map(move |((at, label), place)| (at, label, place.intersection(row)))
-}
-
-/// Draws the page.
-pub(super) fn draw(app: &App, cursor: Cursor, content: &AllocationPage, area: Rect, buffer: &mut Buffer) {
-    let (theme, walk, places) = (app.theme, &content.walk, Areas::new(area, content));
-    for (at, label, place) in devices(cursor, walk, places.devices) {
-        let chosen = at == cursor.device(walk);
-        let ink = ink(chosen, Hue::Dim, theme);
-        RowWriter::new(buffer, place, 0).skip(1).put(mark(chosen), ink).skip(1).put(&label, ink);
-    }
-    let said = if content.remark.is_some() { Hue::Cache } else { Hue::Dim };
-    sentence(&remark(content), places.remark.inner(Margin::new(2, 0)), theme.ink(said), buffer);
-    let Some(timeline) = cursor.timeline(walk) else { return };
-    let moment = cursor.moment(walk);
-    let other = content.other.as_ref().and_then(|other| other.walk.as_ref().ok());
-    let beside = other.and_then(|walk| walk.timelines.get(cursor.device));
-    let scale = timeline.reserved.max(beside.map(|timeline| timeline.reserved).unwrap_or_default());
-    let view = cursor.view(walk);
-    let chart = Chart { walk, view: &view, timeline, label: &content.label, scale };
-    chart.draw(Some(view.place(moment)), places.chart, theme, buffer);
-    if let Some(changed) = &content.other {
-        match (&changed.walk, beside) {
-            (Ok(walk), Some(timeline)) => {
-                // its steps are its own: the same block is shown
-                let layer = |walk: &AllocationWalk, at: usize| walk.moments.get(at).map(|moment| moment.layer);
-                let shown = layer(&content.walk, moment);
-                let at = (0..walk.moments.len()).find(|at| layer(walk, *at) == shown);
-                let view = walk.view(cursor.zoom, at.unwrap_or(0));
-                Chart { walk, view: &view, timeline, label: &changed.label, scale }.draw(
-                    None,
-                    places.other,
-                    theme,
-                    buffer,
-                );
-            }
-            (refusal, _) => {
-                let inner = framed(buffer, places.other, &changed.label, "", false, theme);
-                if let Err(refusal) = refusal {
-                    sentence(&format!("llama.cpp refuses: {refusal}"), inner, theme.ink(Hue::Over), buffer);
-                }
-            }
-        }
-    }
-    at_moment(walk, timeline, moment, places.buffer, theme, buffer);
 }
 
 /// Live bytes of one device in execution order, stacked by kind.

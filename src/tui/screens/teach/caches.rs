@@ -10,14 +10,17 @@
 //! ╰──────────────────────────────────────────────────────────────────────────────────────────────────────╯
 //! ```
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 
-use super::{framed, mark};
+use super::{PageCursor, PageResponse, framed, mark};
 use crate::page::Page;
 use crate::teach::caches::squares::Squares;
 use crate::teach::caches::{BlockKind, BlockMemory, CacheFormat, CachesPage};
-use crate::tui::action::Command;
+use crate::teach::{TeachPage, Topic};
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::screen::moved;
 use crate::tui::theme::{Hue, Theme};
@@ -40,8 +43,25 @@ pub struct Cursor {
     kind: usize,
 }
 
-impl Cursor {
-    pub(super) fn press(&mut self, content: &CachesPage, command: Command) {
+impl PageCursor for Cursor {
+    fn topic(&self) -> Topic {
+        Topic::Caches
+    }
+
+    fn step(&self) -> Option<u64> {
+        Some(self.steps)
+    }
+
+    fn go_to(&mut self, step: u64) {
+        self.steps = step;
+    }
+
+    fn step_time(&self) -> Option<Duration> {
+        Some(Duration::from_millis(120))
+    }
+
+    fn press(&mut self, _: &mut App, content: &dyn TeachPage, _: Rect, command: Command) -> PageResponse {
+        let Some(content) = content.as_a::<CachesPage>() else { return PageResponse::Redraw };
         match command {
             Command::Less => self.steps = self.steps.saturating_sub(1),
             Command::More => self.steps = self.steps.saturating_add(1),
@@ -51,14 +71,24 @@ impl Cursor {
             Command::Up | Command::Down => self.kind = moved(self.kind, content.kinds.len(), 1, command),
             _ => {}
         }
+        PageResponse::Redraw
     }
 
     /// Selects the kind of block at this position.
-    pub(super) fn point(&mut self, content: &CachesPage, area: Rect, at: Position) {
+    fn point(&mut self, _: &mut App, content: &dyn TeachPage, area: Rect, _: Gesture, at: Position) -> PageResponse {
+        let Some(content) = content.as_a::<CachesPage>() else { return PageResponse::Redraw };
         let (kinds, _) = kind_places(*self, content, areas(area, content)[0].inner(Margin::new(2, 1)));
         if let Some((kind, _)) = kinds.into_iter().find(|(_, place)| place.contains(at)) {
             self.kind = kind;
         }
+        PageResponse::Redraw
+    }
+
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer) {
+        let Some(content) = content.as_a::<CachesPage>() else { return };
+        let [above, below] = areas(area, content);
+        kinds(*self, content, above, app.theme, buffer);
+        cells(*self, content, below, app.theme, buffer);
     }
 }
 
@@ -81,13 +111,6 @@ fn kind_places(cursor: Cursor, content: &CachesPage, inner: Rect) -> (Vec<(usize
     let place = |row: usize| Rect { y: kinds.y + row as u16 * EACH, height: EACH, ..kinds }.intersection(kinds);
     let first = (at + 1).saturating_sub(shown);
     ((first..content.kinds.len()).zip((0..shown).map(place)).collect(), formats)
-}
-
-/// Draws the page.
-pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, buffer: &mut Buffer) {
-    let [above, below] = areas(area, content);
-    kinds(cursor, content, above, app.theme, buffer);
-    cells(cursor, content, below, app.theme, buffer);
 }
 
 /// Draws the kinds of blocks and the formats.

@@ -1,33 +1,22 @@
 //! The command that reopens a page of teaching.
 
 use super::TeachScreen;
-use crate::teach::Page;
+use crate::teach::Tab;
 use crate::teach::lessons::own;
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
 
 impl TeachScreen {
-    /// Whether the open page is as it opens, but for lesson and step.
-    fn is_as_opened(&self) -> bool {
-        let new = Self::on(self.page);
-        match self.page {
-            Page::Schedule => (self.schedule.phase, self.schedule.without) == (new.schedule.phase, None),
-            Page::Allocation => (self.allocation.phase, self.allocation.versus) == (new.allocation.phase, None),
-            Page::Formulas => self.formulas.versus.is_none(),
-            Page::Caches | Page::Layers | Page::Lessons | Page::Glossary => true,
-        }
-    }
-
     /// Copies the command that reopens the page: at its step, unless it is a step of what has been changed on the page.
     pub(super) fn copy(&self, app: &mut App) -> Vec<Effect> {
         // the reader's plan, while that of a lesson is set
-        let yours = self.lessons.yours().filter(|_| self.page == Page::Lessons).cloned();
+        let yours = self.cursors.lessons.yours().filter(|_| self.tab == Tab::Lessons).cloned();
         let Some(asked) = yours.or_else(|| app.plan_request()) else { return Vec::new() };
-        let as_opened = self.is_as_opened();
-        let lesson = (self.page == Page::Lessons).then_some(self.lessons.at as u64);
-        let step = self.step().filter(|_| as_opened);
+        let as_opened = self.open().is_as_opened();
+        let lesson = (self.tab == Tab::Lessons).then_some(self.cursors.lessons.at as u64);
+        let step = self.open().step().filter(|_| as_opened);
         let counted = |(name, at): (&str, Option<u64>)| at.map(|at| [format!("--{name}"), (at + 1).to_string()]);
-        let mut options = vec!["--page".to_owned(), self.page.name().to_owned()];
+        let mut options = vec!["--page".to_owned(), self.tab.name().to_owned()];
         options.extend([("lesson", lesson), ("step", step)].into_iter().filter_map(counted).flatten());
         options.extend(own::folder().into_iter().flat_map(|folder| ["--lessons".to_owned(), folder.to_owned()]));
         let scenario = app.scenario_of(&asked);

@@ -7,9 +7,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::presenter::Presented;
-use super::{TeachScreen, TeachStart, playback};
+use super::{TeachScreen, TeachStart};
 use crate::engine::PlanRequest;
-use crate::teach::{Page, PageContent};
+use crate::teach::lessons::LessonsPage;
+use crate::teach::{Tab, TeachPage};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
 use crate::tui::picture::animation::Frame;
@@ -22,8 +23,6 @@ const PAGE: (u16, u16) = (120, 36);
 const LESSON: (u16, u16) = (80, 20);
 /// Frames of an animation at most: a walk of more steps shows some of them, evenly spread.
 const MOST: u64 = 64;
-/// Steps of the caches, whose cells are written again and again.
-const ROUNDS: u64 = 48;
 /// How long an idea of a lesson is shown.
 const IDEA: Duration = Duration::from_secs(4);
 
@@ -32,7 +31,7 @@ const IDEA: Duration = Duration::from_secs(4);
 pub struct DrawnTeach {
     app: App,
     screen: TeachScreen,
-    content: Arc<PageContent>,
+    content: Arc<dyn TeachPage>,
     size: (u16, u16),
 }
 
@@ -42,7 +41,7 @@ impl DrawnTeach {
     /// # Errors
     /// Why there is no such page.
     pub fn open(request: PlanRequest, start: &TeachStart, look: Appearance) -> Result<Self, String> {
-        let size = if start.page == Page::Lessons { LESSON } else { PAGE };
+        let size = if start.page == Tab::Lessons { LESSON } else { PAGE };
         let mut app = App::on(request, Theme::new(look), size);
         app.replan();
         if let Some(refused) = &app.refused {
@@ -71,20 +70,13 @@ impl DrawnTeach {
 
     /// The last step of the open page, counted from 0; none if it has no steps.
     pub fn last_step(&self) -> Option<u64> {
-        let before = |count: usize| count.saturating_sub(1) as u64;
-        match &*self.content {
-            PageContent::Schedule(content) => Some(before(content.steps.len())),
-            PageContent::Allocation(content) => Some(before(content.walk.moments.len())),
-            PageContent::Layers(content) => Some(content.steps() as u64),
-            PageContent::Caches(_) => Some(ROUNDS),
-            PageContent::Formulas(_) | PageContent::Lessons(_) | PageContent::Glossary(_) => None,
-        }
+        self.content.last_step()
     }
 
     /// The walk of the open page from its first step to its last, or the ideas of the lesson, each with the time that it
     /// is shown. Empty for a page that has neither.
     pub fn frames(&mut self) -> Vec<Frame> {
-        if let PageContent::Lessons(lesson) = &*self.content {
+        if let Some(lesson) = self.content.as_a::<LessonsPage>() {
             let ideas = 0..lesson.ideas().len();
             let drawn = ideas.map(|idea| {
                 self.screen.presented = Some(Presented { idea, notes: false });
@@ -92,13 +84,13 @@ impl DrawnTeach {
             });
             return drawn.collect();
         }
-        let (Some(last), Some(delay)) = (self.last_step(), playback::step_of(self.screen.page)) else {
+        let (Some(last), Some(delay)) = (self.last_step(), self.screen.open().step_time()) else {
             return Vec::new();
         };
         let count = last.min(MOST);
         let steps = (0..=count).map(|at| (at * last).checked_div(count).unwrap_or(0));
         let drawn = steps.map(|step| {
-            self.screen.go_to_on_page(step);
+            self.screen.open_mut().go_to(step);
             self.frame(delay)
         });
         drawn.collect()
@@ -111,9 +103,6 @@ impl DrawnTeach {
 
     /// The title of the page or of the lesson.
     pub fn title(&self) -> &str {
-        match &*self.content {
-            PageContent::Lessons(lesson) => lesson.lesson.title,
-            content => content.page().title(),
-        }
+        self.content.title()
     }
 }

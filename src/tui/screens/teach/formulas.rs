@@ -15,11 +15,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use ratatui::style::Style;
 
-use super::{PageResponse, entry_at, first_visible, framed, ink, next, upright};
+use super::{PageCursor, PageResponse, entry_at, first_visible, framed, ink, next, upright};
 use crate::engine::EngineVersion;
 use crate::page::Page;
 use crate::teach::formulas::{Amount, Crossover, FormulaNode, FormulasDifference, FormulasPage, KnobCurve, NodeRole};
-use crate::tui::action::Command;
+use crate::teach::{TeachPage, Topic};
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::screen::moved;
 use crate::tui::theme::{Hue, Theme};
@@ -44,7 +45,7 @@ const ROOMY: u16 = 48;
 
 /// The selected line, the toggled nodes, and the selected crossover.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cursor {
+pub struct Cursor {
     line: usize,
     /// Paths of nodes that differ from their initial state, open or closed.
     toggled: BTreeSet<Vec<usize>>,
@@ -98,7 +99,37 @@ impl Cursor {
         all.get(self.crossover.checked_rem(all.len())?).copied()
     }
 
-    pub(super) fn press(&mut self, content: &FormulasPage, command: Command) -> PageResponse {
+    fn toggle(&mut self, line: &TreeLine<'_>) {
+        if !line.node.parts.is_empty() && !self.toggled.remove(&line.path) {
+            self.toggled.insert(line.path.clone());
+        }
+    }
+}
+
+impl PageCursor for Cursor {
+    fn topic(&self) -> Topic {
+        Topic::Formulas(self.versus)
+    }
+
+    fn commands(&self) -> &'static [Command] {
+        &[Command::Enter, Command::Compare, Command::CompareEngines]
+    }
+
+    fn is_as_opened(&self) -> bool {
+        self.versus.is_none()
+    }
+
+    fn press_at_once(&mut self, app: &App, command: Command) -> Option<PageResponse> {
+        match command {
+            Command::Back => drop(self.versus.take()?),
+            Command::CompareEngines => self.next_versus(app.choice()),
+            _ => return None,
+        }
+        Some(PageResponse::Request)
+    }
+
+    fn press(&mut self, _: &mut App, content: &dyn TeachPage, _: Rect, command: Command) -> PageResponse {
+        let Some(content) = content.as_a::<FormulasPage>() else { return PageResponse::Redraw };
         if let Some(versus) = &content.versus {
             let rows = versus.as_ref().map_or(0, FormulasDifference::rows);
             // no more rows than there are
@@ -121,23 +152,53 @@ impl Cursor {
     }
 
     /// Selects the line at this position; opens or closes it if it is selected already.
-    pub(super) fn point(&mut self, content: &FormulasPage, area: Rect, at: Position) {
-        if content.versus.is_some() {
-            return;
+    fn point(
+        &mut self,
+        _: &mut App,
+        content: &dyn TeachPage,
+        area: Rect,
+        gesture: Gesture,
+        at: Position,
+    ) -> PageResponse {
+        let Some(content) = content.as_a::<FormulasPage>() else { return PageResponse::Redraw };
+        if content.versus.is_some() || gesture != Gesture::Down {
+            return PageResponse::Redraw;
         }
         let (lines, chosen) = self.lines(content);
         let rows = Areas::new(area, content).tree.inner(Margin::new(1, 1));
         let first = first_visible(chosen, lines.len(), rows.height);
-        let Some(pressed) = entry_at(rows, first, lines.len(), at) else { return };
+        let Some(pressed) = entry_at(rows, first, lines.len(), at) else { return PageResponse::Redraw };
         if pressed == chosen {
             self.toggle(&lines[pressed]);
         }
         self.line = pressed;
+        PageResponse::Redraw
     }
 
-    fn toggle(&mut self, line: &TreeLine<'_>) {
-        if !line.node.parts.is_empty() && !self.toggled.remove(&line.path) {
-            self.toggled.insert(line.path.clone());
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer) {
+        let Some(content) = content.as_a::<FormulasPage>() else { return };
+        let theme = app.theme;
+        if let Some(versus) = &content.versus {
+            let inner = framed(buffer, area, "Formulas side by side", "", true, theme);
+            let mut shown = Page::default();
+            match versus {
+                Ok(versus) => versus.onto(&mut shown),
+                Err(why) => shown.text(&format!("That engine makes no plan of this model here: {why}."), Hue::Over),
+            }
+            page::within(&shown, self.scroll as u16, inner, theme, buffer);
+            return;
+        }
+        let (places, whole) = (Areas::new(area, content), content.whole.bytes());
+        let (lines, at) = self.lines(content);
+        tree(&lines, at, whole, places.tree, theme, buffer);
+        if let Some(line) = lines.get(at) {
+            written(line.node, whole, places.written, theme, buffer);
+        }
+        if let Some((crossing, along)) = self.crossover(content).filter(|_| places.crossover.height > 2) {
+            crossover(crossing, along, places.crossover, theme, buffer);
+        }
+        if places.legend.height > 2 {
+            legend(content, places.legend, theme, buffer);
         }
     }
 }
@@ -167,33 +228,6 @@ impl Areas {
         let rows = [Constraint::Length(written), Constraint::Length(chart), Constraint::Fill(1)];
         let [written, crossover, legend] = Layout::vertical(rows).areas(side);
         Self { tree, written, crossover, legend }
-    }
-}
-
-/// Draws the page.
-pub(super) fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buffer: &mut Buffer) {
-    let theme = app.theme;
-    if let Some(versus) = &content.versus {
-        let inner = framed(buffer, area, "Formulas side by side", "", true, theme);
-        let mut shown = Page::default();
-        match versus {
-            Ok(versus) => versus.onto(&mut shown),
-            Err(why) => shown.text(&format!("That engine makes no plan of this model here: {why}."), Hue::Over),
-        }
-        page::within(&shown, cursor.scroll as u16, inner, theme, buffer);
-        return;
-    }
-    let (places, whole) = (Areas::new(area, content), content.whole.bytes());
-    let (lines, at) = cursor.lines(content);
-    tree(&lines, at, whole, places.tree, theme, buffer);
-    if let Some(line) = lines.get(at) {
-        written(line.node, whole, places.written, theme, buffer);
-    }
-    if let Some((crossing, along)) = cursor.crossover(content).filter(|_| places.crossover.height > 2) {
-        crossover(crossing, along, places.crossover, theme, buffer);
-    }
-    if places.legend.height > 2 {
-        legend(content, places.legend, theme, buffer);
     }
 }
 

@@ -11,11 +11,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 
-use super::{framed, mark};
+use super::{PageCursor, PageResponse, framed, mark};
 use crate::page::Page;
 use crate::teach::glossary::{GlossaryEntry, GlossaryPage, Term};
 use crate::teach::lessons;
-use crate::tui::action::Command;
+use crate::teach::{TeachPage, Topic};
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::screen::moved;
 use crate::tui::theme::Hue;
@@ -29,7 +30,7 @@ const BELOW: u16 = 8;
 
 /// The selected term.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cursor {
+pub struct Cursor {
     /// The term; the first if none is chosen or it is not there.
     term: Option<Term>,
 }
@@ -67,13 +68,22 @@ impl Cursor {
     fn entry(self, content: &GlossaryPage) -> Option<&GlossaryEntry> {
         content.entries.get(self.at(content))
     }
+}
 
-    /// The lesson on the selected term.
-    pub(super) fn lesson(self, content: &GlossaryPage) -> Option<usize> {
-        self.entry(content)?.lesson
+impl PageCursor for Cursor {
+    fn topic(&self) -> Topic {
+        Topic::Glossary
     }
 
-    pub(super) fn press(&mut self, content: &GlossaryPage, command: Command) {
+    fn commands(&self) -> &'static [Command] {
+        &[Command::Enter]
+    }
+
+    fn press(&mut self, _: &mut App, content: &dyn TeachPage, _: Rect, command: Command) -> PageResponse {
+        let Some(content) = content.as_a::<GlossaryPage>() else { return PageResponse::Redraw };
+        if let (Command::Enter, Some(lesson)) = (command, self.entry(content).and_then(|entry| entry.lesson)) {
+            return PageResponse::Lesson(lesson);
+        }
         let (at, count) = (self.at(content), content.entries.len());
         let group = |at: usize| content.entries.get(at).map(|entry| entry.term.group());
         let begin = |at: usize| (0..=at).rev().take_while(|to| group(*to) == group(at)).last().unwrap_or(at);
@@ -84,15 +94,49 @@ impl Cursor {
             command => moved(at, count, 1, command),
         };
         self.term = content.entries.get(to).map(|entry| entry.term);
+        PageResponse::Redraw
     }
 
     /// Selects the term at this position.
-    pub(super) fn point(&mut self, content: &GlossaryPage, area: Rect, at: Position) {
+    fn point(&mut self, _: &mut App, content: &dyn TeachPage, area: Rect, _: Gesture, at: Position) -> PageResponse {
+        let Some(content) = content.as_a::<GlossaryPage>() else { return PageResponse::Redraw };
         let (all, places) = (rows(content), areas(area, content));
         let found = list_rows(self.at(content), &all, inside(places[0])).row_at(at).and_then(|row| all.get(row));
         if let Some(Row::Entry(_, entry)) = found {
             self.term = Some(entry.term);
         }
+        PageResponse::Redraw
+    }
+
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer) {
+        let Some(content) = content.as_a::<GlossaryPage>() else { return };
+        let (theme, [terms, definition]) = (app.theme, areas(area, content));
+        let (all, chosen) = (rows(content), self.at(content));
+        let right_title = format!("{} of {}", chosen + 1, content.entries.len());
+        framed(buffer, terms, "Glossary", &right_title, true, theme);
+        for (place, row) in list_rows(chosen, &all, inside(terms)).rows() {
+            match all.get(row) {
+                Some(Row::Group(group)) => {
+                    RowWriter::new(buffer, place, 0).skip(1).put(group, theme.bold(Hue::Text));
+                }
+                Some(Row::Entry(at, entry)) => {
+                    let ink = list::ink(place, *at == chosen, theme, buffer);
+                    let mut writer = RowWriter::new(buffer, place, 0);
+                    writer.skip(1).put(mark(*at == chosen), ink).skip(1);
+                    let name = shortened(&entry.name, writer.room());
+                    writer.put(&name, ink);
+                }
+                None => {}
+            }
+        }
+        let Some(entry) = self.entry(content) else { return };
+        let inner = framed(buffer, definition, &entry.name, entry.term.group(), false, theme);
+        let mut shown = Page::default();
+        entry.onto(&mut shown);
+        if entry.lesson.is_some_and(|lesson| lesson < lessons::all().len()) {
+            shown.text("Enter opens it.", Hue::Dim);
+        }
+        page::within(&shown, 0, inner, theme, buffer);
     }
 }
 
@@ -118,35 +162,4 @@ fn areas(area: Rect, content: &GlossaryPage) -> [Rect; 2] {
     let longest = content.entries.iter().map(|entry| width(&entry.name)).max().unwrap_or(0);
     let list = (longest + 6).min(area.width * 2 / 5);
     Layout::horizontal([Constraint::Length(list), Constraint::Fill(1)]).areas(area)
-}
-
-/// Draws the page.
-pub(super) fn draw(app: &App, cursor: Cursor, content: &GlossaryPage, area: Rect, buffer: &mut Buffer) {
-    let (theme, [terms, definition]) = (app.theme, areas(area, content));
-    let (all, chosen) = (rows(content), cursor.at(content));
-    let right_title = format!("{} of {}", chosen + 1, content.entries.len());
-    framed(buffer, terms, "Glossary", &right_title, true, theme);
-    for (place, row) in list_rows(chosen, &all, inside(terms)).rows() {
-        match all.get(row) {
-            Some(Row::Group(group)) => {
-                RowWriter::new(buffer, place, 0).skip(1).put(group, theme.bold(Hue::Text));
-            }
-            Some(Row::Entry(at, entry)) => {
-                let ink = list::ink(place, *at == chosen, theme, buffer);
-                let mut writer = RowWriter::new(buffer, place, 0);
-                writer.skip(1).put(mark(*at == chosen), ink).skip(1);
-                let name = shortened(&entry.name, writer.room());
-                writer.put(&name, ink);
-            }
-            None => {}
-        }
-    }
-    let Some(entry) = cursor.entry(content) else { return };
-    let inner = framed(buffer, definition, &entry.name, entry.term.group(), false, theme);
-    let mut shown = Page::default();
-    entry.onto(&mut shown);
-    if entry.lesson.is_some_and(|lesson| lesson < lessons::all().len()) {
-        shown.text("Enter opens it.", Hue::Dim);
-    }
-    page::within(&shown, 0, inner, theme, buffer);
 }

@@ -11,12 +11,15 @@
 //!  It needs 150 MiB, and 9.9 GiB was free.                                                    reason
 //! ```
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 
-use super::{framed, ink, mark};
+use super::{PageCursor, PageResponse, framed, index, ink, mark};
 use crate::teach::layers::{DeviceWalk, LayersPage, SubtractionRow};
-use crate::tui::action::Command;
+use crate::teach::{TeachPage, Topic};
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::list::ListRows;
@@ -37,23 +40,30 @@ const AMOUNTS: u16 = 72;
 
 /// The step of the walk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cursor {
+pub struct Cursor {
     /// The number of amounts taken so far, over all devices.
     step: usize,
 }
 
-impl Cursor {
-    /// Goes to the step with this index.
-    pub(super) fn go_to(&mut self, step: usize) {
-        self.step = step;
+impl PageCursor for Cursor {
+    fn topic(&self) -> Topic {
+        Topic::Layers
     }
 
-    /// The step.
-    pub(super) const fn step(self) -> usize {
-        self.step
+    fn step(&self) -> Option<u64> {
+        Some(self.step as u64)
     }
 
-    pub(super) fn press(&mut self, content: &LayersPage, command: Command) {
+    fn go_to(&mut self, step: u64) {
+        self.step = index(step);
+    }
+
+    fn step_time(&self) -> Option<Duration> {
+        Some(Duration::from_millis(600))
+    }
+
+    fn press(&mut self, _: &mut App, content: &dyn TeachPage, _: Rect, command: Command) -> PageResponse {
+        let Some(content) = content.as_a::<LayersPage>() else { return PageResponse::Redraw };
         let last = content.steps();
         let at = self.step.min(last);
         let (device, taken) = content.at(at);
@@ -74,10 +84,12 @@ impl Cursor {
                 .min(last),
             _ => at,
         };
+        PageResponse::Redraw
     }
 
     /// Goes to the row at this position.
-    pub(super) fn point(&mut self, content: &LayersPage, area: Rect, at: Position) {
+    fn point(&mut self, _: &mut App, content: &dyn TeachPage, area: Rect, _: Gesture, at: Position) -> PageResponse {
+        let Some(content) = content.as_a::<LayersPage>() else { return PageResponse::Redraw };
         let places = Areas::new(area, content);
         let (device, taken) = content.at(self.step);
         if let Some(row) = places.devices.rows().position(|row| row.contains(at)) {
@@ -89,6 +101,36 @@ impl Cursor {
                 self.step = content.step_of(device, row.steps.last().map_or(0, |step| step + 1));
             }
         }
+        PageResponse::Redraw
+    }
+
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer) {
+        let Some(content) = content.as_a::<LayersPage>() else { return };
+        let (theme, places) = (app.theme, Areas::new(area, content));
+        let step = self.step.min(content.steps());
+        let (now, taken) = content.at(step);
+        let first = (now + 1).saturating_sub(usize::from(places.devices.height));
+        for (place, (at, walk)) in places.devices.rows().zip(content.devices.iter().enumerate().skip(first)) {
+            let done = match at.cmp(&now) {
+                std::cmp::Ordering::Less => walk.steps.len(),
+                std::cmp::Ordering::Equal => taken,
+                std::cmp::Ordering::Greater => 0,
+            };
+            device(walk, done, at == now, place, theme, buffer);
+        }
+        let Some(walk) = content.devices.get(now) else { return };
+        let right_title = format!("{step} of {} taken", content.steps());
+        let title = format!("{}, {}", walk.id, walk.name);
+        framed(buffer, places.amounts, &title, &right_title, true, theme);
+        amounts(walk, taken, inside(places.amounts), theme, buffer);
+        let mut said = taken.checked_sub(1).and_then(|last| walk.steps.get(last)).map_or_else(
+            || format!("{} is free on {}. {}", walk.free, walk.id, content.result),
+            |step| format!("{}: {}", step.title, step.reason),
+        );
+        if taken == walk.steps.len() {
+            said = format!("{said} {}", walk.end);
+        }
+        sentence(&said, places.reason.inner(Margin::new(2, 0)), theme.ink(Hue::Text), buffer);
     }
 }
 
@@ -121,35 +163,6 @@ impl Areas {
         let [devices, amounts, reason] = Layout::vertical(rows).areas(area);
         Self { devices, amounts, reason }
     }
-}
-
-/// Draws the page.
-pub(super) fn draw(app: &App, cursor: Cursor, content: &LayersPage, area: Rect, buffer: &mut Buffer) {
-    let (theme, places) = (app.theme, Areas::new(area, content));
-    let step = cursor.step.min(content.steps());
-    let (now, taken) = content.at(step);
-    let first = (now + 1).saturating_sub(usize::from(places.devices.height));
-    for (place, (at, walk)) in places.devices.rows().zip(content.devices.iter().enumerate().skip(first)) {
-        let done = match at.cmp(&now) {
-            std::cmp::Ordering::Less => walk.steps.len(),
-            std::cmp::Ordering::Equal => taken,
-            std::cmp::Ordering::Greater => 0,
-        };
-        device(walk, done, at == now, place, theme, buffer);
-    }
-    let Some(walk) = content.devices.get(now) else { return };
-    let right_title = format!("{step} of {} taken", content.steps());
-    let title = format!("{}, {}", walk.id, walk.name);
-    framed(buffer, places.amounts, &title, &right_title, true, theme);
-    amounts(walk, taken, inside(places.amounts), theme, buffer);
-    let mut said = taken.checked_sub(1).and_then(|last| walk.steps.get(last)).map_or_else(
-        || format!("{} is free on {}. {}", walk.free, walk.id, content.result),
-        |step| format!("{}: {}", step.title, step.reason),
-    );
-    if taken == walk.steps.len() {
-        said = format!("{said} {}", walk.end);
-    }
-    sentence(&said, places.reason.inner(Margin::new(2, 0)), theme.ink(Hue::Text), buffer);
 }
 
 /// Draws what is taken of a device, and what is left, in one row.

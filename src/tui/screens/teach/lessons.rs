@@ -16,12 +16,13 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 
-use super::{PageResponse, entry_at, first_visible, framed, ink, mark, upright};
+use super::{PageCursor, PageResponse, entry_at, first_visible, framed, ink, mark, upright};
 use crate::engine::PlanRequest;
 use crate::page::Page;
 use crate::settings::Settings;
 use crate::teach::lessons::{self, LessonSetup, LessonsPage};
-use crate::tui::action::Command;
+use crate::teach::{TeachPage, Topic};
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::screen::moved;
 use crate::tui::theme::{Hue, Theme};
@@ -57,23 +58,14 @@ pub(super) fn count() -> usize {
 }
 
 impl Cursor {
+    /// At this lesson.
+    pub(super) fn on(at: usize) -> Self {
+        Self { at, ..Self::default() }
+    }
+
     /// The reader's plan, while that of the lesson is set.
     pub(super) const fn yours(&self) -> Option<&PlanRequest> {
         self.yours.as_ref()
-    }
-
-    pub(super) fn press(&mut self, app: &mut App, content: &LessonsPage, area: Rect, command: Command) -> PageResponse {
-        match command {
-            Command::PageUp => self.scroll(content, area, u16::saturating_sub),
-            Command::PageDown => self.scroll(content, area, u16::saturating_add),
-            Command::Answer if self.said.is_none() => self.answer(app, content, String::new()),
-            Command::Enter if self.said.is_none() => self.typing = Some(TextEntry::default()),
-            Command::Enter if self.yours.is_some() => self.give_back(app),
-            Command::Enter => self.set(app, content),
-            Command::Answer => {}
-            _ => return self.open(app, moved(self.at, lessons::all().len(), 1, upright(command))),
-        }
-        PageResponse::Redraw
     }
 
     /// Scrolls to what `to` makes of the first line in view and the lines of a page.
@@ -130,25 +122,6 @@ impl Cursor {
         app.notice = Some("Your plan is back; U sets the lesson's again.".to_owned());
     }
 
-    /// Opens the lesson with its title at this position, or takes the press as a guess.
-    pub(super) fn point(&mut self, app: &mut App, content: &LessonsPage, area: Rect, at: Position) -> PageResponse {
-        let rows = areas(area)[0].inner(Margin::new(1, 1));
-        let count = lessons::all().len();
-        if let Some(pressed) = entry_at(rows, first_visible(self.at, count, rows.height), count, at) {
-            return self.open(app, pressed);
-        }
-        let inner = inside(area);
-        if self.said.is_some() || !inner.contains(at) {
-            return PageResponse::Redraw;
-        }
-        let pressed = page::choice_within(&self.shown(content), self.scroll, inner, app.theme, at);
-        let guess = pressed.and_then(|(choice, column)| content.lesson.guess.pressed(choice, column));
-        if let Some(said) = guess.and_then(|guess| content.lesson.guess.judged(&guess).ok()) {
-            self.answer(app, content, said);
-        }
-        PageResponse::Redraw
-    }
-
     fn open(&mut self, app: &mut App, to: usize) -> PageResponse {
         if to == self.at {
             return PageResponse::Redraw;
@@ -173,6 +146,96 @@ impl Cursor {
     }
 }
 
+impl PageCursor for Cursor {
+    fn topic(&self) -> Topic {
+        Topic::Lessons(self.at)
+    }
+
+    fn commands(&self) -> &'static [Command] {
+        &[Command::Enter, Command::Answer, Command::Present]
+    }
+
+    fn press(&mut self, app: &mut App, content: &dyn TeachPage, area: Rect, command: Command) -> PageResponse {
+        let Some(content) = content.as_a::<LessonsPage>() else { return PageResponse::Redraw };
+        match command {
+            Command::PageUp => self.scroll(content, area, u16::saturating_sub),
+            Command::PageDown => self.scroll(content, area, u16::saturating_add),
+            Command::Answer if self.said.is_none() => self.answer(app, content, String::new()),
+            Command::Enter if self.said.is_none() => self.typing = Some(TextEntry::default()),
+            Command::Enter if self.yours.is_some() => self.give_back(app),
+            Command::Enter => self.set(app, content),
+            Command::Answer => {}
+            _ => return self.open(app, moved(self.at, lessons::all().len(), 1, upright(command))),
+        }
+        PageResponse::Redraw
+    }
+
+    /// Opens the lesson with its title at this position, or takes the press as a guess.
+    fn point(
+        &mut self,
+        app: &mut App,
+        content: &dyn TeachPage,
+        area: Rect,
+        gesture: Gesture,
+        at: Position,
+    ) -> PageResponse {
+        let Some(content) = content.as_a::<LessonsPage>() else { return PageResponse::Redraw };
+        if gesture != Gesture::Down {
+            return PageResponse::Redraw;
+        }
+        let rows = areas(area)[0].inner(Margin::new(1, 1));
+        let count = lessons::all().len();
+        if let Some(pressed) = entry_at(rows, first_visible(self.at, count, rows.height), count, at) {
+            return self.open(app, pressed);
+        }
+        let inner = inside(area);
+        if self.said.is_some() || !inner.contains(at) {
+            return PageResponse::Redraw;
+        }
+        let pressed = page::choice_within(&self.shown(content), self.scroll, inner, app.theme, at);
+        let guess = pressed.and_then(|(choice, column)| content.lesson.guess.pressed(choice, column));
+        if let Some(said) = guess.and_then(|guess| content.lesson.guess.judged(&guess).ok()) {
+            self.answer(app, content, said);
+        }
+        PageResponse::Redraw
+    }
+
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer) {
+        let Some(content) = content.as_a::<LessonsPage>() else { return };
+        let (theme, lesson) = (app.theme, &content.lesson);
+        let [titles, text] = areas(area);
+        if titles.width > 0 {
+            list(self, titles, theme, buffer);
+        }
+        let right_title = format!("{} of {}", lesson.at + 1, lessons::all().len());
+        framed(buffer, text, lesson.title, &right_title, true, theme);
+        let inner = inside(area);
+        let count = page::within(&self.shown(content), self.scroll, inner, theme, buffer);
+        let lowest = Rect { y: inner.bottom(), height: 1, ..inner };
+        match (&self.typing, &self.said) {
+            (Some(typed), _) => field::draw(&typed.input, &content.lesson.guess.hint(), lowest, theme, buffer),
+            (None, None) => {
+                RowWriter::new(buffer, lowest, 0).put("Enter guesses, a shows the answer", theme.ink(Hue::Dim));
+            }
+            (None, Some(_)) => {
+                let enter =
+                    if self.yours.is_some() { "Enter gives your plan back" } else { "Enter sets the lesson's plan" };
+                RowWriter::new(buffer, lowest, 0).put(enter, theme.ink(Hue::Dim));
+            }
+        }
+        let scroll = self.scroll.min(count.saturating_sub(inner.height));
+        let below = count.saturating_sub(scroll.saturating_add(inner.height));
+        let lines = |count: u16| if count == 1 { "1 more line".to_owned() } else { format!("{count} more lines") };
+        let more = match (scroll, below) {
+            (0, 0) => return,
+            (above, 0) => format!(" {} above, PgUp ", lines(above)),
+            (_, below) => format!(" {}, PgDn ", lines(below)),
+        };
+        let edge = Rect { y: lowest.bottom(), ..lowest };
+        RowWriter::new(buffer, edge, 0).right(&more, theme.ink(Hue::Dim));
+    }
+}
+
 /// The list, which a narrow page leaves out, and the lesson.
 pub(super) fn areas(area: Rect) -> [Rect; 2] {
     // each has a number in front; plus the frame
@@ -185,41 +248,6 @@ pub(super) fn areas(area: Rect) -> [Rect; 2] {
 fn inside(area: Rect) -> Rect {
     let inner = areas(area)[1].inner(Margin::new(2, 1));
     Rect { height: inner.height.saturating_sub(1), ..inner }
-}
-
-/// Draws the page.
-pub(super) fn draw(app: &App, cursor: &Cursor, content: &LessonsPage, area: Rect, buffer: &mut Buffer) {
-    let (theme, lesson) = (app.theme, &content.lesson);
-    let [titles, text] = areas(area);
-    if titles.width > 0 {
-        list(cursor, titles, theme, buffer);
-    }
-    let right_title = format!("{} of {}", lesson.at + 1, lessons::all().len());
-    framed(buffer, text, lesson.title, &right_title, true, theme);
-    let inner = inside(area);
-    let count = page::within(&cursor.shown(content), cursor.scroll, inner, theme, buffer);
-    let lowest = Rect { y: inner.bottom(), height: 1, ..inner };
-    match (&cursor.typing, &cursor.said) {
-        (Some(typed), _) => field::draw(&typed.input, &content.lesson.guess.hint(), lowest, theme, buffer),
-        (None, None) => {
-            RowWriter::new(buffer, lowest, 0).put("Enter guesses, a shows the answer", theme.ink(Hue::Dim));
-        }
-        (None, Some(_)) => {
-            let enter =
-                if cursor.yours.is_some() { "Enter gives your plan back" } else { "Enter sets the lesson's plan" };
-            RowWriter::new(buffer, lowest, 0).put(enter, theme.ink(Hue::Dim));
-        }
-    }
-    let scroll = cursor.scroll.min(count.saturating_sub(inner.height));
-    let below = count.saturating_sub(scroll.saturating_add(inner.height));
-    let lines = |count: u16| if count == 1 { "1 more line".to_owned() } else { format!("{count} more lines") };
-    let more = match (scroll, below) {
-        (0, 0) => return,
-        (above, 0) => format!(" {} above, PgUp ", lines(above)),
-        (_, below) => format!(" {}, PgDn ", lines(below)),
-    };
-    let edge = Rect { y: lowest.bottom(), ..lowest };
-    RowWriter::new(buffer, edge, 0).right(&more, theme.ink(Hue::Dim));
 }
 
 fn list(cursor: &Cursor, area: Rect, theme: Theme, buffer: &mut Buffer) {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::teach::Page;
-
 /// Whether a walk is playing, and how fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Playback {
@@ -20,17 +18,6 @@ impl Speed {
     const FASTEST: Self = Self(3);
 }
 
-/// The time of a step of `page` at the usual speed; none if it has no steps.
-pub(super) const fn step_of(page: Page) -> Option<Duration> {
-    match page {
-        // a pass has a few sentences to read
-        Page::Schedule => Some(Duration::from_millis(2400)),
-        Page::Layers => Some(Duration::from_millis(600)),
-        Page::Caches | Page::Allocation => Some(Duration::from_millis(120)),
-        Page::Formulas | Page::Lessons | Page::Glossary => None,
-    }
-}
-
 impl Playback {
     pub(super) fn slower(&mut self) {
         self.speed.0 = (self.speed.0 - 1).max(Speed::SLOWEST.0);
@@ -40,9 +27,9 @@ impl Playback {
         self.speed.0 = (self.speed.0 + 1).min(Speed::FASTEST.0);
     }
 
-    /// The time until the next step of `page`.
-    pub(super) fn delay(self, page: Page) -> Option<Duration> {
-        Some(step_of(page)?.mul_f64(2f64.powi(-i32::from(self.speed.0))))
+    /// The time of a step that takes `usual` at the usual speed.
+    pub(super) fn paced(self, usual: Duration) -> Duration {
+        usual.mul_f64(2f64.powi(-i32::from(self.speed.0)))
     }
 
     /// `playing 2×`, and in short.

@@ -12,17 +12,20 @@
 //! ╰───────────────────────────────────────────────────────╯╰───────────────────────────────────╯
 //! ```
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use ratatui::style::Modifier;
 
-use super::{PageResponse, entry_at, framed, ink, mark, next, side_by_side};
+use super::{PageCursor, PageResponse, entry_at, framed, index, ink, mark, next, side_by_side};
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::Op;
 use crate::page::{Block, Column, Narrow, Page, Span, Table};
 use crate::teach::schedule::{CopyTotals, GraphBlock, GraphSplit, SchedulePage, ScheduleStep, SplitInput};
 use crate::teach::trace::Phase;
-use crate::tui::action::Command;
+use crate::teach::{TeachPage, Topic};
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::screen::moved;
 use crate::tui::theme::{Hue, Theme, device_hue};
@@ -43,7 +46,7 @@ const NAMES: u16 = 14;
 
 /// The selected step and block.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cursor {
+pub struct Cursor {
     /// Index into the steps.
     step: usize,
     /// Index into the blocks.
@@ -59,16 +62,6 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Goes to the step with this index.
-    pub(super) fn go_to(&mut self, step: usize) {
-        self.step = step;
-    }
-
-    /// The selected step.
-    pub(super) const fn step(self) -> usize {
-        self.step
-    }
-
     /// Clamped to `content`.
     fn within(self, content: &SchedulePage) -> Self {
         let block = self.block.min(content.blocks.len().saturating_sub(1));
@@ -113,8 +106,40 @@ impl Cursor {
             None => self.block = self.blocks_of(content, row).first().copied().unwrap_or(self.block),
         }
     }
+}
 
-    pub(super) fn press(&mut self, content: &SchedulePage, command: Command) -> PageResponse {
+impl PageCursor for Cursor {
+    fn topic(&self) -> Topic {
+        Topic::Schedule(self.without, self.phase)
+    }
+
+    fn commands(&self) -> &'static [Command] {
+        &[Command::Enter, Command::Phase, Command::Zoom, Command::RemoveOp]
+    }
+
+    fn step(&self) -> Option<u64> {
+        Some(self.step as u64)
+    }
+
+    fn go_to(&mut self, step: u64) {
+        self.step = index(step);
+    }
+
+    fn step_time(&self) -> Option<Duration> {
+        // a pass has a few sentences to read
+        Some(Duration::from_millis(2400))
+    }
+
+    fn is_as_opened(&self) -> bool {
+        (self.phase, self.without) == (Phase::default(), None)
+    }
+
+    fn press_at_once(&mut self, _: &App, command: Command) -> Option<PageResponse> {
+        (command == Command::Back && self.open.take().is_some()).then_some(PageResponse::Redraw)
+    }
+
+    fn press(&mut self, _: &mut App, content: &dyn TeachPage, _: Rect, command: Command) -> PageResponse {
+        let Some(content) = content.as_a::<SchedulePage>() else { return PageResponse::Redraw };
         *self = self.within(content);
         match command {
             Command::Less => self.step = self.step.saturating_sub(1),
@@ -138,7 +163,8 @@ impl Cursor {
         PageResponse::Redraw
     }
 
-    pub(super) fn point(&mut self, content: &SchedulePage, area: Rect, at: Position) {
+    fn point(&mut self, _: &mut App, content: &dyn TeachPage, area: Rect, _: Gesture, at: Position) -> PageResponse {
+        let Some(content) = content.as_a::<SchedulePage>() else { return PageResponse::Redraw };
         *self = self.within(content);
         let places = Areas::new(area, content, *self);
         let (chosen, count) = self.row(content);
@@ -148,6 +174,31 @@ impl Cursor {
         } else if let Some(row) = entry_at(places.rows, places.first_row(chosen, count), count, at) {
             self.select(content, row);
         }
+        PageResponse::Redraw
+    }
+
+    fn draw(&self, app: &App, content: &dyn TeachPage, area: Rect, buffer: &mut Buffer) {
+        let Some(content) = content.as_a::<SchedulePage>() else { return };
+        let (theme, cursor) = (app.theme, self.within(content));
+        let places = Areas::new(area, content, cursor);
+        let Some(step) = content.steps.get(cursor.step) else { return };
+        if let Some(cells) = places.step_cells(content) {
+            for (at, (place, step)) in cells.into_iter().zip(&content.steps).enumerate() {
+                let ink = ink(at == cursor.step, Hue::Dim, theme);
+                RowWriter::new(buffer, place, 0).put(mark(at == cursor.step), ink).put(step.name(), ink);
+            }
+        } else {
+            let mut writer = RowWriter::new(buffer, places.steps, 0);
+            writer
+                .right(&format!("{} of {} ", cursor.step, content.steps.len().saturating_sub(1)), theme.ink(Hue::Dim));
+            writer.put("▸", theme.bold(Hue::Focus)).put(step.name(), theme.bold(Hue::Focus));
+        }
+        describe(content, step, places.description, theme, buffer);
+        match cursor.open.and_then(|at| Some((at, content.blocks.get(cursor.block)?))) {
+            Some((at, block)) => operations(app, cursor, content, (block, at), &places, buffer),
+            None => blocks(app, cursor, content, &places, buffer),
+        }
+        side_panel(app, cursor, content, step, places.side_panel, buffer);
     }
 }
 
@@ -203,29 +254,6 @@ impl Areas {
         let rows = usize::from(self.rows.height);
         at.saturating_sub(rows / 2).min(count.saturating_sub(rows))
     }
-}
-
-/// Draws the page.
-pub(super) fn draw(app: &App, cursor: Cursor, content: &SchedulePage, area: Rect, buffer: &mut Buffer) {
-    let (theme, cursor) = (app.theme, cursor.within(content));
-    let places = Areas::new(area, content, cursor);
-    let Some(step) = content.steps.get(cursor.step) else { return };
-    if let Some(cells) = places.step_cells(content) {
-        for (at, (place, step)) in cells.into_iter().zip(&content.steps).enumerate() {
-            let ink = ink(at == cursor.step, Hue::Dim, theme);
-            RowWriter::new(buffer, place, 0).put(mark(at == cursor.step), ink).put(step.name(), ink);
-        }
-    } else {
-        let mut writer = RowWriter::new(buffer, places.steps, 0);
-        writer.right(&format!("{} of {} ", cursor.step, content.steps.len().saturating_sub(1)), theme.ink(Hue::Dim));
-        writer.put("▸", theme.bold(Hue::Focus)).put(step.name(), theme.bold(Hue::Focus));
-    }
-    describe(content, step, places.description, theme, buffer);
-    match cursor.open.and_then(|at| Some((at, content.blocks.get(cursor.block)?))) {
-        Some((at, block)) => operations(app, cursor, content, (block, at), &places, buffer),
-        None => blocks(app, cursor, content, &places, buffer),
-    }
-    side_panel(app, cursor, content, step, places.side_panel, buffer);
 }
 
 /// Draws the description of the step, with the disabled operation and a remark on the graph.
