@@ -12,7 +12,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::answer_name::AnswerName;
+use super::error::CliError;
+use super::schema::AnswerName;
 use super::value::{self, Completed, Interval, KnobOrQuant, PageChoice};
 use crate::answer::best::{Minimums, Objective};
 use crate::command::router::RouterKind;
@@ -21,6 +22,8 @@ use crate::export::{ExportFormat, SetFormat};
 use crate::gguf::FileType;
 use crate::library::SortBy;
 use crate::plan::Outcome;
+use crate::question::arguments::Arguments;
+use crate::question::need::arguments::NeedArgs;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{CacheType, Context, OllamaVersion};
@@ -83,47 +86,54 @@ pub(super) struct Cli {
     pub(super) timeout: Option<Duration>,
 }
 
+impl MachineArgs {
+    /// The options that are given which describe or choose GPUs.
+    pub(super) fn of_gpus(&self) -> Vec<&'static str> {
+        let Self { gpu, machine, join, .. } = self;
+        let all = [("--gpu", !gpu.is_empty()), ("--machine", machine.is_some()), ("--join", !join.is_empty())];
+        all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
+    }
+}
+
+impl Commands {
+    /// The command, if it is about one plan.
+    pub(super) fn about_plan(&mut self) -> Option<&mut dyn AboutPlan> {
+        Some(match self {
+            Self::Max(args) => &mut **args,
+            Self::Why(args) => &mut **args,
+            Self::Best(args) => &mut **args,
+            Self::Place(args) => &mut **args,
+            Self::Need(args) => &mut **args,
+            Self::Sweep(args) => &mut **args,
+            Self::Matrix(args) => &mut **args,
+            Self::Export(args) => &mut **args,
+            Self::Explain(args) => &mut **args,
+            _ => return None,
+        })
+    }
+}
+
 impl Cli {
     /// The knobs of the command, or of the planner.
     pub(super) fn knobs_mut(&mut self) -> Option<&mut KnobArgs> {
         Some(match &mut self.command {
             None => &mut self.knobs,
             Some(Commands::Plan(args)) => &mut args.knobs,
-            Some(Commands::Max(args)) => &mut args.asked.knobs,
-            Some(Commands::Why(args)) => &mut args.asked.knobs,
-            Some(Commands::Best(args)) => &mut args.asked.knobs,
-            Some(Commands::Place(args)) => &mut args.asked.knobs,
-            Some(Commands::Need(args)) => &mut args.asked.knobs,
             Some(Commands::Together(args)) => &mut args.knobs,
             Some(Commands::Check(args)) => &mut args.knobs,
             Some(Commands::Apply(args)) => &mut args.asked.knobs,
-            Some(Commands::Sweep(args)) => &mut args.asked.knobs,
-            Some(Commands::Matrix(args)) => &mut args.asked.knobs,
-            Some(Commands::Export(args)) => &mut args.asked.knobs,
-            Some(Commands::Explain(args)) => &mut args.asked.knobs,
             Some(Commands::List(args)) => &mut args.knobs,
             Some(Commands::Report(args)) => &mut args.knobs,
-            Some(_) => return None,
+            Some(command) => &mut command.about_plan()?.asked().knobs,
         })
     }
-}
 
-impl Cli {
     /// What a command about one plan is asked with, where it may be a command that was pasted.
     pub(super) fn query_mut(&mut self) -> Option<&mut QueryArgs> {
-        Some(match self.command.as_mut()? {
-            Commands::Max(args) => &mut args.asked,
-            Commands::Why(args) => &mut args.asked,
-            Commands::Best(args) => &mut args.asked,
-            Commands::Place(args) => &mut args.asked,
-            Commands::Need(args) => &mut args.asked,
-            Commands::Apply(args) => &mut args.asked,
-            Commands::Sweep(args) => &mut args.asked,
-            Commands::Matrix(args) => &mut args.asked,
-            Commands::Export(args) => &mut args.asked,
-            Commands::Explain(args) => &mut args.asked,
-            _ => return None,
-        })
+        match self.command.as_mut()? {
+            Commands::Apply(args) => Some(&mut args.asked),
+            command => Some(command.about_plan()?.asked()),
+        }
     }
 }
 
@@ -162,10 +172,6 @@ impl ModelPlace<'_> {
 impl Cli {
     /// The model, the knobs and the machine of a command about one plan, or of the planner.
     pub(super) fn asked_mut(&mut self) -> Option<Asked<'_>> {
-        fn of(asked: &mut QueryArgs) -> Asked<'_> {
-            let QueryArgs { model, knobs, machine, .. } = asked;
-            Asked { model: ModelPlace::Needed(model), knobs, machine }
-        }
         Some(match &mut self.command {
             None => Asked {
                 model: ModelPlace::Optional(&mut self.model),
@@ -180,16 +186,10 @@ impl Cli {
                 let ReportArgs { model, knobs, machine } = &mut **args;
                 Asked { model: ModelPlace::Optional(model), knobs, machine }
             }
-            Some(Commands::Max(args)) => of(&mut args.asked),
-            Some(Commands::Why(args)) => of(&mut args.asked),
-            Some(Commands::Best(args)) => of(&mut args.asked),
-            Some(Commands::Place(args)) => of(&mut args.asked),
-            Some(Commands::Need(args)) => of(&mut args.asked),
-            Some(Commands::Sweep(args)) => of(&mut args.asked),
-            Some(Commands::Matrix(args)) => of(&mut args.asked),
-            Some(Commands::Export(args)) => of(&mut args.asked),
-            Some(Commands::Explain(args)) => of(&mut args.asked),
-            Some(_) => return None,
+            Some(command) => {
+                let QueryArgs { model, knobs, machine, .. } = command.about_plan()?.asked();
+                Asked { model: ModelPlace::Needed(model), knobs, machine }
+            }
         })
     }
 }
@@ -213,9 +213,7 @@ pub(super) enum Commands {
     /// whose experts are in RAM. Prints the command. What is given stays as it is.
     #[command(after_help = examples::PLACE_EXAMPLES)]
     Place(Box<PlaceArgs>),
-    /// Say which known cards and systems run a model with these settings: one card, two of it, or with RAM beside.
-    #[command(after_help = examples::NEED_EXAMPLES)]
-    Need(Box<NeedArgs>),
+    Need(Box<Ask<NeedArgs>>),
     /// Check whether several models can be loaded at once, what remains free, and which would be unloaded.
     #[command(after_help = examples::TOGETHER_EXAMPLES)]
     Together(Box<TogetherArgs>),
@@ -637,6 +635,24 @@ pub(super) struct QueryArgs {
     pub(super) machine: MachineArgs,
 }
 
+/// A question about one plan.
+#[derive(Debug, Args)]
+#[command(about = A::ABOUT, after_help = A::EXAMPLES)]
+pub(super) struct Ask<A: Arguments> {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    #[command(flatten)]
+    pub(super) own: A,
+}
+
+/// A command about one plan.
+pub(super) trait AboutPlan {
+    /// What the plan is asked with.
+    fn asked(&mut self) -> &mut QueryArgs;
+    /// Prints the answer.
+    fn run(&mut self) -> Result<(), CliError>;
+}
+
 #[derive(Debug, Args)]
 pub(super) struct MaxArgs {
     #[command(flatten)]
@@ -716,21 +732,6 @@ pub(super) struct PlaceArgs {
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct NeedArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
-    /// Tokens per second that it must generate with the context full [default: 5].
-    #[arg(long, value_name = "N", value_parser = value::speed, help_heading = "Question")]
-    pub(super) speed: Option<f64>,
-    /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
-    pub(super) json: bool,
-    /// Print CSV with a header line; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
-    pub(super) csv: bool,
 }
 
 #[derive(Debug, Args)]

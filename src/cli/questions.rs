@@ -4,17 +4,17 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::args::{
-    BestArgs, ExportArgs, KnobArgs, MachineArgs, MatrixArgs, MaxArgs, NeedArgs, Output, PlaceArgs, PlanArgs, QueryArgs,
-    SweepArgs, TogetherArgs, WhyArgs,
+    AboutPlan, Ask, BestArgs, ExplainArgs, ExportArgs, KnobArgs, MachineArgs, MatrixArgs, MaxArgs, Output, PlaceArgs,
+    PlanArgs, QueryArgs, SweepArgs, TogetherArgs, WhyArgs,
 };
 use super::command::names;
 use super::error::{self, CliError};
+use super::explain;
 use super::out::print;
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use super::value::KnobOrQuant;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
-use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::answer::sweep::Axis;
 use crate::answer::together::{LoadRequest, ServedModels};
 use crate::answer::{Goal, parts, verdict, why};
@@ -32,11 +32,62 @@ use crate::machine::visible::hides_gpus;
 use crate::model::mixture::Quantisation;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
 use crate::plan::{Outcome, Plan};
+use crate::question::arguments::{Arguments, Form, Given, Wrong};
+use crate::question::{About, Question};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::source::{Package, roots};
-use crate::speed::{Speeds, USABLE};
-use crate::text::{exact, quoted};
+use crate::speed::Speeds;
+use crate::text::{self, exact, quoted};
+
+impl<A: Arguments> AboutPlan for Ask<A> {
+    fn asked(&mut self) -> &mut QueryArgs {
+        &mut self.asked
+    }
+
+    fn run(&mut self) -> Result<(), CliError> {
+        print(&answer(self)?)
+    }
+}
+
+/// The answer to a question, in the form that was asked for.
+fn answer<A: Arguments>(Ask { asked, own }: &mut Ask<A>) -> Result<String, CliError> {
+    let wrong = |wrong: Wrong| CliError::Arguments(wrong.into());
+    own.before(&mut asked.knobs.engine, &asked.machine.of_gpus()).map_err(wrong)?;
+    let (ready, opened) = ready(asked)?;
+    let request = ready.request(&opened.model);
+    // without a plan of what was asked for, there is no answer in any form
+    let plan = ready.plan(&opened.model)?;
+    let about = About { request: &request, plan: &plan, source: &resolve::source(&opened, &asked.model) };
+    let given = Given { ram: asked.machine.ram.is_some() };
+    let question = own.question(about, &given).map_err(wrong)?;
+    let answer = question.answer(about).map_err(CliError::Arguments)?;
+    let written = match own.form() {
+        Form::Json => return json(text::json(&question.record(about, &answer))),
+        Form::Csv => question.csv(about, &answer),
+        Form::Svg => question.svg(about, &answer),
+        Form::Page => None,
+    };
+    Ok(written.unwrap_or_else(|| Style::of_stdout().page(&question.page(about, &answer))))
+}
+
+macro_rules! about_plan {
+    ($($args:ident $run:path,)*) => {
+        $(impl AboutPlan for $args {
+            fn asked(&mut self) -> &mut QueryArgs {
+                &mut self.asked
+            }
+
+            fn run(&mut self) -> Result<(), CliError> {
+                $run(self).and_then(|text| print(&text))
+            }
+        })*
+    };
+}
+about_plan! {
+    MaxArgs max, WhyArgs why, BestArgs best, PlaceArgs place, SweepArgs sweep, MatrixArgs matrix, ExportArgs export,
+    ExplainArgs explain::explain,
+}
 
 /// The largest value of a knob that fits.
 pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
@@ -222,29 +273,6 @@ pub(super) fn place(args: &mut PlaceArgs) -> Result<String, CliError> {
     Ok(Style::of_stdout().page(&answers::place(&plan, speeds.as_ref(), placed)))
 }
 
-/// The machines that run a model.
-pub(super) fn need(args: &NeedArgs) -> Result<String, CliError> {
-    let MachineArgs { gpu, machine, join, .. } = &args.asked.machine;
-    let given = [("--gpu", !gpu.is_empty()), ("--machine", machine.is_some()), ("--join", !join.is_empty())];
-    if let Some((flag, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-        return Err(CliError::flag(flag, "every known card is tried: leave it out"));
-    }
-    let (ready, opened) = ready(&args.asked)?;
-    let request = ready.request(&opened.model);
-    let plan = ready.plan(&opened.model)?;
-    let ram = if args.asked.machine.ram.is_some() { ready.machine.ram } else { BESIDE_CARDS };
-    let question = NeedRequest { ram, speed: args.speed.unwrap_or(USABLE) };
-    let found = request.needed(&question);
-    if args.json {
-        let source = resolve::source(&opened, &args.asked.model);
-        return json(export_answers::need_json((&plan, &source), &question, &found));
-    }
-    if args.csv {
-        return Ok(export_answers::need_csv(&found));
-    }
-    Ok(Style::of_stdout().page(&answers::need(&question, &found)))
-}
-
 /// The knobs given as options, in the order of the screen.
 fn held(knobs: &KnobArgs) -> Vec<Knob> {
     let is_given = |knob: &Knob| knobs.given.iter().any(|flag| flag.name() == knob.name());
@@ -411,7 +439,7 @@ fn model_and_knobs(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
 }
 
 /// A plan in an export format.
-pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
+fn export(args: &ExportArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
     let location =
@@ -430,8 +458,8 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
         ExportInput { request: &request, plan: &plan, location: &location, minimal, pinned, scenario: Some(&scenario) };
     let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;
     match &args.output {
-        Some(path) => save(path, &text, args.force),
-        None => print(&text),
+        Some(path) => save(path, &text, args.force).map(|()| String::new()),
+        None => Ok(text),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 
-use super::answer_name::{self, AnswerName};
+use super::schema::{self, AnswerName};
 use crate::answer::best::Objective;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
@@ -20,6 +20,7 @@ use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::teach::Page;
 
+pub(super) use crate::question::value::speed;
 pub(super) use crate::settings::written::{context, count, layers, mebibytes};
 
 /// A polling interval; `None` for off.
@@ -51,12 +52,6 @@ pub(super) enum Completed {
 /// A file type of llama.cpp.
 pub(super) fn file_type(text: &str) -> Result<FileType, String> {
     text.parse().map_err(|error: NotAFileType| error.to_string())
-}
-
-/// Tokens per second.
-pub(super) fn speed(text: &str) -> Result<f64, String> {
-    let speed = text.trim().parse::<f64>().ok().filter(|speed| speed.is_finite() && *speed > 0.0);
-    speed.ok_or_else(|| format!("'{text}' is not a speed: use tokens per second, such as 23.4"))
 }
 
 /// A number of parameters.
@@ -224,12 +219,10 @@ pub(super) fn pages() -> Listed<PageChoice> {
 
 pub(super) fn answers() -> Listed<AnswerName> {
     let parse = |text: &str| {
-        let found = answer_name::ALL.iter().find(|(_, name, _)| *name == text);
-        found
-            .map(|(answer, ..)| *answer)
-            .ok_or_else(|| "no command prints that: 'plimsoll schema' lists what there is".to_owned())
+        let found = schema::ALL.iter().find(|answer| answer.name == text).copied();
+        found.ok_or_else(|| "no command prints that: 'plimsoll schema' lists what there is".to_owned())
     };
-    Listed { parse, names: answer_name::ALL.iter().map(|(_, name, _)| *name).collect() }
+    Listed { parse, names: schema::ALL.iter().map(|answer| answer.name).collect() }
 }
 
 pub(super) fn teach_pages() -> Listed<Page> {

@@ -1,14 +1,12 @@
 //! Answers as JSON and as CSV: the types are what `plimsoll schema` prints. Sizes are integers in bytes.
 
 pub(crate) mod best;
-pub(crate) mod need;
 pub(crate) mod place;
 pub(crate) mod sweep;
 pub(crate) mod together;
 pub(crate) mod why;
 
 pub use best::{best_csv, best_json};
-pub use need::{need_csv, need_json};
 pub use place::place_json;
 pub use sweep::{matrix_csv, matrix_json, sweep_csv, sweep_json};
 pub use together::{Named, together_csv, together_json};

@@ -1,10 +1,8 @@
 //! The answers as pages: what the command line prints, and what the planner's overlays show.
 
 pub mod live;
-mod need;
 mod place;
 
-pub use need::need;
 pub use place::place;
 
 use super::layout::joined;

@@ -3,7 +3,6 @@
 
 use crate::answer::Remedy;
 use crate::answer::best::{BestRequest, Card};
-use crate::answer::need::{NeedRequest, NeededMachine};
 use crate::answer::sweep::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
 use crate::answer::thresholds::Threshold;
@@ -11,8 +10,11 @@ use crate::answer::together::{LoadRequest, ServedModels};
 use crate::command::Router;
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
+use crate::question::Stepwise;
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
+use std::any::Any;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// A query about a plan request.
@@ -27,7 +29,7 @@ pub struct Query {
 }
 
 /// The kinds of queries.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum QueryKind {
     /// The thresholds along each of these knobs.
     Thresholds(Vec<Knob>),
@@ -41,10 +43,42 @@ pub enum QueryKind {
     Matrix(AxisKind, AxisKind),
     /// The figures of loading these models one after the other.
     Together(Router, Vec<PlanRequest>),
-    /// The known machines that run the model.
-    Need(NeedRequest),
+    /// A question of a page.
+    Question(Arc<dyn AnyQuestion>),
     /// The plan of each of these.
     Plans(Vec<PlanRequest>),
+}
+
+/// A question whose parts have any type.
+pub trait AnyQuestion: Debug + Send + Sync {
+    /// The parts of its answer about `of`.
+    fn parts<'a>(&'a self, of: &'a PlanRequest) -> Box<dyn Iterator<Item = Option<QueryPart>> + 'a>;
+}
+
+impl<Q: Stepwise> AnyQuestion for Q {
+    fn parts<'a>(&'a self, of: &'a PlanRequest) -> Box<dyn Iterator<Item = Option<QueryPart>> + 'a> {
+        Box::new(self.steps(of).map(|step| step.map(|part| QueryPart::Part(Arc::new(part)))))
+    }
+}
+
+/// What a page receives of the answer to its question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received<P> {
+    /// A part of it.
+    Part(P),
+    /// That it is complete.
+    End,
+}
+
+impl QueryPart {
+    /// The part of an answer to a `Q`.
+    pub fn of<Q: Stepwise>(self) -> Option<Received<Q::Part>> {
+        match self {
+            Self::Part(part) => part.downcast().ok().map(|part| Received::Part(Arc::unwrap_or_clone(part))),
+            Self::End => Some(Received::End),
+            _ => None,
+        }
+    }
 }
 
 /// What an axis varies.
@@ -73,8 +107,8 @@ pub enum QueryPart {
     Cell(Box<MatrixCell>),
     /// The figures of loading several models, or why one of them has no plan.
     Together(Result<Box<ServedModels>, String>),
-    /// The machines that run the model.
-    Need(Vec<NeededMachine>),
+    /// A part of the answer to a question of a page: [`Self::of`] knows its type.
+    Part(Arc<dyn Any + Send + Sync>),
     /// The plan of the request with this index.
     Plan(usize, PlannedRequest),
     /// The answer is complete.
@@ -122,7 +156,7 @@ impl Query {
             | QueryKind::Points(..)
             | QueryKind::Matrix(..)
             | QueryKind::Together(..)
-            | QueryKind::Need(_)
+            | QueryKind::Question(_)
             | QueryKind::Plans(_) => Worker::Page,
         }
     }
@@ -141,10 +175,7 @@ impl Query {
             QueryKind::Together(router, models) => {
                 Box::new(std::iter::once_with(|| Some(self.together(router, models))).chain(end))
             }
-            QueryKind::Need(question) => {
-                let need = || Some(QueryPart::Need(self.of.needed(question)));
-                Box::new(std::iter::once_with(need).chain(end))
-            }
+            QueryKind::Question(question) => Box::new(question.parts(&self.of).chain(end)),
             QueryKind::Matrix(rows, columns) => Box::new(self.matrix(*rows, *columns).chain(end)),
             QueryKind::Plans(requests) => {
                 let plan = |(at, request)| Some(QueryPart::Plan(at, planned(request)));

@@ -67,15 +67,6 @@ Examples:
 
 Speeds are those of generation, over a context that fills up. What the fit leaves free stays free.";
 
-pub(super) const NEED_EXAMPLES: &str = "\
-Examples:
-  plimsoll need catalogue:qwen3-30b-a3b --ctx 64k --speed 30
-  plimsoll need model.gguf --ram 128GiB
-  plimsoll need model.gguf --csv
-
-Those with the least memory come first. Cards stand beside 64 GiB of RAM unless --ram says otherwise; systems have their own.
-What a driver or a desktop needs is left free.";
-
 pub(super) const TOGETHER_EXAMPLES: &str = "\
 Examples:
   plimsoll together llama3.1:8b nomic-embed-text
