@@ -8,6 +8,7 @@ mod bundle;
 mod cache;
 mod check;
 mod command;
+mod commands;
 mod completions;
 mod config;
 mod error;
@@ -46,8 +47,9 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
-use args::{AboutPlan, Cli, Commands};
+use args::AboutPlan;
 use command::Expanded;
+use commands::{Cli, Commands};
 use error::{CliError, written};
 use out::print;
 
@@ -110,7 +112,7 @@ fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, 
         }
         Some(Commands::Apply(args)) => return apply::run(&args),
         Some(Commands::Watch(args)) => return watch::run(&args),
-        Some(Commands::Together(args)) => print(&questions::together(&args)?)?,
+        Some(Commands::Together(args)) => print(&questions::several(&args)?)?,
         Some(Commands::List(args)) => list::run(&args)?,
         Some(Commands::Devices(args)) => machines::devices(&args)?,
         #[cfg(feature = "net")]

@@ -3,10 +3,10 @@
 //!
 //! To add something that pages show: a [`Block`], its lines in `layout`, and its form in Markdown.
 
-pub mod answers;
 pub mod chart;
 pub mod glyphs;
 mod layout;
+pub mod live;
 pub mod markdown;
 pub mod palette;
 pub mod svg;

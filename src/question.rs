@@ -6,19 +6,30 @@
 
 #[cfg(feature = "cli")]
 pub mod arguments;
+pub mod best;
+mod figures;
+mod json_value;
+pub mod matrix;
+pub mod max;
 pub mod need;
 #[cfg(feature = "cli")]
-pub(crate) mod value;
+pub(crate) mod parse;
+pub mod place;
+pub mod sweep;
+pub mod together;
+pub mod why;
 
 use std::fmt::Debug;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::export::ModelSource;
-use crate::page::{Page, joined};
+use crate::page::{Hue, Page, joined};
 use crate::plan::Plan;
+use crate::speed::Speeds;
 use crate::units::{Tokens, grouped};
 
 /// What a question is about.
@@ -74,7 +85,13 @@ pub trait Stepwise: Debug + Send + Sync + 'static {
     type Part: Clone + Send + Sync + 'static;
 
     /// The parts of the answer about `of`. A step without a part gives the caller a chance to cancel.
-    fn steps(&self, of: &PlanRequest) -> impl Iterator<Item = Option<Self::Part>>;
+    fn steps<'a>(&'a self, of: &'a PlanRequest) -> impl Iterator<Item = Option<Self::Part>>;
+}
+
+/// Adds the model, the engine with its confidence, and the notes.
+fn source(plan: &Plan, page: &mut Page) {
+    source_line(plan, page);
+    plan.notes.iter().for_each(|note| page.item(note));
 }
 
 /// Adds the model and the engine with its confidence.
@@ -87,5 +104,10 @@ fn source_line(plan: &Plan, page: &mut Page) {
         format!("KV cache {}", plan.settings.cache_type_k),
     ];
     page.blank();
-    page.text(&joined(parts), crate::page::Hue::Text);
+    page.text(&joined(parts), Hue::Text);
+}
+
+/// The verdict on a plan, its sign and headline in colour.
+fn verdict_of(plan: &Plan, speeds: Option<&Speeds>, page: &mut Page) {
+    page.text(&format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, speeds)), Hue::Text);
 }

@@ -8,7 +8,8 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::args::{Cli, ManArgs};
+use super::args::ManArgs;
+use super::commands::Cli;
 use super::error::{CliError, written};
 use super::variables::{UNTOLD, told};
 use super::{config, lessons, scenario};

@@ -15,18 +15,20 @@ use super::explain::ExplainAnswer;
 use super::list::ListAnswer;
 use super::machines::{DetectedRecord, PresetsAnswer, SavedAnswer};
 use super::style::Style;
+use super::value::Listed;
 use super::watch::WatchAnswer;
 use crate::answer::need::NeedRequest;
 use crate::export::PlanRecord;
-use crate::export::answers::MaxAnswer;
-use crate::export::answers::best::BestAnswer;
-use crate::export::answers::place::PlaceAnswer;
-use crate::export::answers::sweep::{MatrixAnswer, SweepAnswer};
-use crate::export::answers::together::TogetherAnswer;
-use crate::export::answers::why::WhyAnswer;
 use crate::export::check::{CheckAnswer, ColumnAnswer};
 use crate::page::Page;
 use crate::question::Question;
+use crate::question::best::Best;
+use crate::question::matrix::MatrixRequest;
+use crate::question::max::MaxRequest;
+use crate::question::place::PlaceRequest;
+use crate::question::sweep::SweepRequest;
+use crate::question::together::TogetherAnswer;
+use crate::question::why::WhyRequest;
 use crate::text;
 
 /// What a command prints as JSON.
@@ -59,10 +61,10 @@ impl AnswerName {
 /// All of them, in the order of the commands.
 pub(super) const ALL: &[AnswerName] = &[
     AnswerName::of::<PlanRecord<'_>>("plan", Some("plan --json, export --as json"), "a plan"),
-    AnswerName::of::<MaxAnswer<'_>>("max", None, "the largest value of a knob"),
-    AnswerName::of::<WhyAnswer<'_>>("why", None, "why layers are where they are"),
-    AnswerName::of::<BestAnswer<'_>>("best", None, "the best settings"),
-    AnswerName::of::<PlaceAnswer<'_>>("place", None, "a faster placement"),
+    AnswerName::question::<MaxRequest>(),
+    AnswerName::question::<WhyRequest>(),
+    AnswerName::question::<Best>(),
+    AnswerName::question::<PlaceRequest>(),
     AnswerName::question::<NeedRequest>(),
     AnswerName::of::<TogetherAnswer<'_>>(
         "together",
@@ -86,8 +88,8 @@ pub(super) const ALL: &[AnswerName] = &[
     ),
     AnswerName::of::<ApplyAnswer<'_>>("apply", None, "what came of a plan that was loaded"),
     AnswerName::of::<WatchAnswer<'_>>("watch", None, "each line, a sample of what runs"),
-    AnswerName::of::<SweepAnswer<'_>>("sweep", None, "plans along a knob"),
-    AnswerName::of::<MatrixAnswer<'_>>("matrix", None, "plans over two knobs"),
+    AnswerName::question::<SweepRequest>(),
+    AnswerName::question::<MatrixRequest>(),
     AnswerName::of::<ExplainAnswer<'_>>("explain", None, "pages of the teach screen, each with keys of its own"),
     AnswerName::of::<ListAnswer<'_>>("list", None, "models, and how each would fit"),
     AnswerName::of::<DetectedRecord<'_>>("devices", None, "a machine, which --machine FILE reads"),
@@ -101,6 +103,15 @@ pub(super) const ALL: &[AnswerName] = &[
     AnswerName::of::<CacheAnswer<'_>>("cache", None, "the cached headers, or those that were removed"),
     AnswerName::of::<ConfigAnswer<'_>>("config", None, "each key, its value and who set it"),
 ];
+
+/// A parser for their names.
+pub(super) fn names() -> Listed<AnswerName> {
+    let parse = |text: &str| {
+        let found = ALL.iter().find(|answer| answer.name == text).copied();
+        found.ok_or_else(|| "no command prints that: 'plimsoll schema' lists what there is".to_owned())
+    };
+    Listed { parse, names: ALL.iter().map(|answer| answer.name).collect() }
+}
 
 fn of<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(RecursiveTransform(as_printed));

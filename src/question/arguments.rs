@@ -4,7 +4,11 @@
 use clap::Args;
 
 use super::{About, Question};
+use crate::answer::best::Minimums;
 use crate::engine::EngineId;
+use crate::export::ModelLocation;
+use crate::settings::knob::Knob;
+use crate::units::Bytes;
 
 /// The arguments of a question.
 pub trait Arguments: Args {
@@ -37,8 +41,18 @@ pub trait Arguments: Args {
 /// What else is known of how the plan was asked for.
 #[derive(Clone, Debug)]
 pub struct Given {
+    /// The knobs, in the order of the screen.
+    pub knobs: Vec<Knob>,
     /// RAM is specified.
     pub ram: bool,
+    /// What the configuration leaves free on every GPU.
+    pub margin: Option<Bytes>,
+    /// The narrowest types that the configuration allows.
+    pub minimums: Minimums,
+    /// Where other programs find the model.
+    pub location: ModelLocation,
+    /// What else there is to say of what was given.
+    pub notes: Vec<String>,
 }
 
 /// What is wrong with the arguments.
@@ -77,6 +91,18 @@ pub enum Form {
     Svg,
 }
 
+impl Form {
+    /// That of the option which is given.
+    pub const fn of(json: bool, csv: bool, svg: bool) -> Self {
+        match (json, csv, svg) {
+            (true, ..) => Self::Json,
+            (_, true, _) => Self::Csv,
+            (_, _, true) => Self::Svg,
+            _ => Self::Page,
+        }
+    }
+}
+
 /// The forms of a table.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Table {
@@ -88,12 +114,36 @@ pub struct Table {
     csv: bool,
 }
 
-impl From<Table> for Form {
-    fn from(Table { json, csv }: Table) -> Self {
-        match (json, csv) {
-            (true, _) => Self::Json,
-            (_, true) => Self::Csv,
-            _ => Self::Page,
+impl Table {
+    /// The one that is asked for.
+    pub const fn form(self) -> Form {
+        Form::of(self.json, self.csv, false)
+    }
+}
+
+/// The forms of a table that can be drawn.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Drawn {
+    #[command(flatten)]
+    table: Table,
+    /// Print an SVG picture.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "csv"])]
+    svg: bool,
+}
+
+impl Drawn {
+    /// The one that is asked for.
+    pub const fn form(self) -> Form {
+        Form::of(self.table.json, self.table.csv, self.svg)
+    }
+}
+
+/// The value of `flag` is the number of a layer.
+pub(super) fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Wrong> {
+    match value {
+        Some(value) if !(least..=most).contains(&value) => {
+            Err(Wrong::flag(flag, &format!("the model has no layer {value}: use a number from {least} to {most}")))
         }
+        _ => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use crate::units::Bytes;
 impl Stepwise for NeedRequest {
     type Part = Vec<NeededMachine>;
 
-    fn steps(&self, of: &PlanRequest) -> impl Iterator<Item = Option<Self::Part>> {
+    fn steps<'a>(&'a self, of: &'a PlanRequest) -> impl Iterator<Item = Option<Self::Part>> {
         std::iter::once_with(|| Some(of.needed(self)))
     }
 }

@@ -3,16 +3,15 @@
 
 use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::engine::EngineId;
-use crate::question::About;
 use crate::question::arguments::{Arguments, Form, Given, Table, Wrong};
-use crate::question::value;
+use crate::question::{About, parse};
 use crate::speed::USABLE;
 
 /// What is asked besides the plan.
 #[derive(Debug, clap::Args)]
 pub struct NeedArgs {
     /// Tokens per second that it must generate with the context full [default: 5].
-    #[arg(long, value_name = "N", value_parser = value::speed, help_heading = "Question")]
+    #[arg(long, value_name = "N", value_parser = parse::speed, help_heading = "Question")]
     speed: Option<f64>,
     #[command(flatten)]
     form: Table,
@@ -32,7 +31,7 @@ Those with the least memory come first. Cards stand beside 64 GiB of RAM unless 
 What a driver or a desktop needs is left free.";
 
     fn form(&self) -> Form {
-        self.form.into()
+        self.form.form()
     }
 
     fn before(&self, _: &mut Option<EngineId>, machine: &[&'static str]) -> Result<(), Wrong> {

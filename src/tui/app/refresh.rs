@@ -229,11 +229,6 @@ impl App {
         self.last_id
     }
 
-    /// Asks `about` the present settings, and sets `id`, by which the answer is known.
-    pub(crate) fn query(&mut self, about: QueryKind, id: &mut u64) -> Vec<Effect> {
-        self.plan_request().map_or_else(Vec::new, |of| self.query_of(of, about, id))
-    }
-
     /// Asks for the plan of each of `requests`; nothing of none.
     pub(crate) fn query_plans(&mut self, requests: Vec<PlanRequest>, id: &mut u64) -> Vec<Effect> {
         let Some(first) = requests.first().cloned() else { return Vec::new() };

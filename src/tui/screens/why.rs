@@ -3,14 +3,14 @@
 
 use crate::answer::why::{self, Inequality, LayerAnswer};
 use crate::answer::{Remedy, parts};
-use crate::page::answers::{beside, kept_free, memory_users, remedies};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Plan, Why};
+use crate::question::why::{WhyRequest, beside, kept_free, memory_users, remedies};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App, LiveMemory};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
 use crate::tui::view::layers::device_name;
@@ -52,17 +52,14 @@ impl Screen for WhyPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self { layer: self.layer, scroll: self.scroll, ..Self::default() };
-        app.query(QueryKind::Changes(self.layer), &mut self.query)
+        app.ask(WhyRequest { layer: Some(self.layer) }, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        match answer {
-            Action::QueryAnswered { id, part } if id == self.query => match part {
-                QueryPart::Remedies(remedies) => self.remedies.extend(remedies),
-                QueryPart::End => self.progress = AnswerState::Done,
-                _ => {}
-            },
-            _ => {}
+        match answer.part_of::<WhyRequest>(self.query) {
+            Some(Received::Part(remedies)) => self.remedies.extend(remedies),
+            Some(Received::End) => self.progress = AnswerState::Done,
+            None => {}
         }
         Response::STAY
     }
