@@ -16,6 +16,12 @@ pub use layout::{Breaks, Line, joined, width, wrap};
 pub use palette::Hue;
 
 use crate::text::one_line;
+use crate::units::{Bytes, grouped};
+
+/// A size with its exact number of bytes.
+pub fn exactly(bytes: Bytes) -> String {
+    format!("{bytes} · {} bytes", grouped(bytes.0, '\u{2009}'))
+}
 
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "cli")]
 pub mod arguments;
+pub mod device;
 mod record;
 
 use super::{About, Question, Stepwise, source, verdict_of};
@@ -9,24 +10,31 @@ use crate::answer::parts::{self, PartAnswer};
 use crate::answer::place::Placed;
 use crate::answer::why::{self, LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Goal, Remedy, verdict};
-use crate::engine::PlanRequest;
+use crate::engine::{EngineVersion, PlanRequest};
 use crate::export::csv;
 use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::plan::{LayerKind, Outcome, Plan, Why};
 use crate::speed::Speeds;
 use record::WhyAnswer;
 
-/// Which layers it is about.
-#[derive(Clone, Copy, Debug)]
-pub struct WhyRequest {
-    /// One layer, by its index in the plan; none for all.
-    pub layer: Option<usize>,
+/// What it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyRequest {
+    /// All layers.
+    Layers,
+    /// One layer, by its index in the plan.
+    Layer(usize),
+    /// A device, by its index in the plan.
+    Device(usize),
 }
 
 impl WhyRequest {
     /// Changes that bring the layer, or all layers, onto GPUs: single ones, or if there are none, two together.
     fn changes(self, of: &PlanRequest, plan: Plan) -> impl Iterator<Item = Option<Vec<Remedy>>> {
-        let layer = self.layer.or_else(|| why::closest_to_fitting(&plan));
+        let layer = match self {
+            Self::Layer(layer) => Some(layer),
+            Self::Layers | Self::Device(_) => why::closest_to_fitting(&plan),
+        };
         let mut none_yet = true;
         let single = of.remedies(plan.clone(), layer).map(Some).chain(std::iter::once(None));
         single.map(move |step| {
@@ -72,9 +80,13 @@ impl Question for WhyRequest {
 
     fn answer(&self, About { request, plan, .. }: About<'_>) -> Result<WhyFound, String> {
         Ok(WhyFound {
-            layers: match self.layer {
-                Some(layer) => why::layer(plan, layer).into_iter().collect(),
-                None => why::layers(plan),
+            layers: match *self {
+                Self::Layers => why::layers(plan),
+                Self::Layer(layer) => why::layer(plan, layer).into_iter().collect(),
+                Self::Device(device) => {
+                    let here = plan.devices.get(device).map(|device| &device.id);
+                    why::layers(plan).into_iter().filter(|layer| Some(&layer.device) == here).collect()
+                }
             },
             changes: self.changes(request, plan.clone()).flatten().flatten().collect(),
             placed: (plan.outcome() > Outcome::Tight).then(|| request.placed(plan)).flatten(),
@@ -84,7 +96,11 @@ impl Question for WhyRequest {
     }
 
     fn page(&self, about: About<'_>, found: &WhyFound) -> Page {
-        page(self.layer.is_some(), about, found)
+        match *self {
+            Self::Device(device) => of_device(device, about),
+            Self::Layer(_) => of_layers(true, about, found),
+            Self::Layers => of_layers(false, about, found),
+        }
     }
 
     fn record<'a>(&'a self, about: About<'a>, found: &'a WhyFound) -> WhyAnswer<'a> {
@@ -102,7 +118,7 @@ impl Question for WhyRequest {
 }
 
 /// Why layers are on their devices, and what would bring them onto GPUs.
-fn page(one: bool, About { request, plan, .. }: About<'_>, explained: &WhyFound) -> Page {
+fn of_layers(one: bool, About { request, plan, .. }: About<'_>, explained: &WhyFound) -> Page {
     let mut page = Page::default();
     let speeds = Speeds::of(&request.model, &request.machine, plan, 0);
     verdict_of(plan, speeds.as_ref(), &mut page);
@@ -129,6 +145,16 @@ fn page(one: bool, About { request, plan, .. }: About<'_>, explained: &WhyFound)
         page.heading("Another placement of the same (plimsoll place)");
         page.item(&format!("{} {}", placed.headline(), placed.reason));
     }
+    source(plan, &mut page);
+    page
+}
+
+/// What takes the memory of a device.
+fn of_device(device: usize, About { request, plan, .. }: About<'_>) -> Page {
+    let mut page = Page::default();
+    let speeds = Speeds::of(&request.model, &request.machine, plan, 0);
+    device::add(Some(request), plan, speeds.as_ref(), device, &mut page);
+    device::confidence(EngineVersion::of(request.engine, &request.settings), plan, &mut page);
     source(plan, &mut page);
     page
 }

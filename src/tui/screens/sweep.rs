@@ -33,7 +33,6 @@ use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
-use crate::tui::view::layers::device_name;
 use crate::tui::widget::area::{self, ChartScale};
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::panel;
@@ -345,7 +344,7 @@ fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, bu
     let chosen = index == page.device;
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.device(index, plan.devices.len()) };
     let mut writer = RowWriter::new(buffer, place, 0);
-    writer.put(if chosen { "▸" } else { " " }, ink).put(device_name(plan, index), ink).skip(1);
+    writer.put(if chosen { "▸" } else { " " }, ink).put(plan.device_name(index), ink).skip(1);
     if index + 1 < plan.devices.len() {
         writer.put(short_name(&device.name), theme.ink(Hue::Dim)).skip(1);
     }

@@ -13,7 +13,6 @@ use crate::tui::keymap::Scope;
 use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
-use crate::tui::view::layers::device_name;
 use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
 
@@ -52,7 +51,7 @@ impl Screen for WhyPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self { layer: self.layer, scroll: self.scroll, ..Self::default() };
-        app.ask(WhyRequest { layer: Some(self.layer) }, &mut self.query)
+        app.ask(WhyRequest::Layer(self.layer), &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
@@ -123,7 +122,7 @@ fn page(app: &App, plan: &Plan, why_page: &WhyPage) -> Option<Page> {
 
 /// `on GPU0`, `in RAM`
 fn location(plan: &Plan, layer: usize) -> String {
-    match plan.layers.get(layer).map_or("RAM", |layer| device_name(plan, layer.device)) {
+    match plan.layers.get(layer).map_or("RAM", |layer| plan.device_name(layer.device)) {
         "RAM" => "in RAM".to_owned(),
         gpu => format!("on {gpu}"),
     }
@@ -164,7 +163,7 @@ fn ledger(plan: &Plan, answer: &LayerAnswer, inequality: &Inequality, page: &mut
 }
 
 fn changes(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut Page) {
-    let in_ram = plan.layers.get(why_page.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
+    let in_ram = plan.layers.get(why_page.layer).is_some_and(|layer| plan.device_name(layer.device) == "RAM");
     page.heading(if in_ram { "Changes that move it to GPU" } else { "Changes that move all layers to GPU" });
     remedies(plan, &why_page.remedies, app.speeds.as_ref(), page);
     let text = match (why_page.progress, why_page.remedies.is_empty()) {
