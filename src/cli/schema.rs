@@ -40,15 +40,16 @@ pub(super) struct AnswerName {
     /// What it is.
     prints: &'static str,
     schema: fn() -> Schema,
+    is_question: bool,
 }
 
 impl AnswerName {
     const fn of<T: JsonSchema>(name: &'static str, command: Option<&'static str>, prints: &'static str) -> Self {
-        Self { name, command, prints, schema: of::<T> }
+        Self { name, command, prints, schema: of::<T>, is_question: false }
     }
 
     const fn question<Q: Question + 'static>() -> Self {
-        Self::of::<Q::Record<'static>>(Q::NAME, None, Q::PRINTS)
+        Self { is_question: true, ..Self::of::<Q::Record<'static>>(Q::NAME, None, Q::PRINTS) }
     }
 
     /// `need --json: machines that run a model`
@@ -103,6 +104,11 @@ pub(super) const ALL: &[AnswerName] = &[
     AnswerName::of::<CacheAnswer<'_>>("cache", None, "the cached headers, or those that were removed"),
     AnswerName::of::<ConfigAnswer<'_>>("config", None, "each key, its value and who set it"),
 ];
+
+/// Whether a command of this name asks a question.
+pub(super) fn is_question(command: &str) -> bool {
+    ALL.iter().any(|answer| answer.is_question && answer.name == command)
+}
 
 /// A parser for their names.
 pub(super) fn names() -> Listed<AnswerName> {

@@ -64,7 +64,7 @@ pub enum MatrixPart {
     /// The values along both axes.
     Axes(Axis, Axis),
     /// The next cell, row by row.
-    Cell(MatrixCell),
+    Cell(Box<MatrixCell>),
 }
 
 /// A cell of a matrix.
@@ -110,7 +110,7 @@ impl Stepwise for MatrixRequest {
                 Ok(pair) => MatrixCell::of(pair.of(of), &plan_notes),
                 Err(why) => MatrixCell { figures: Err(why), note: None, then: None },
             };
-            Some(MatrixPart::Cell(cell))
+            Some(MatrixPart::Cell(Box::new(cell)))
         });
         std::iter::once(Some(MatrixPart::Axes(rows, columns))).chain(cells)
     }

@@ -1,15 +1,16 @@
 //! Queries that take longer than a key press may, as data. Answers are iterators of parts computed on demand, so that
 //! the caller can stop in between.
 
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use crate::answer::thresholds::Threshold;
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
 use crate::question::Stepwise;
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
-use std::any::Any;
-use std::fmt::Debug;
-use std::sync::Arc;
 
 /// A query about a plan request.
 #[derive(Clone, Debug)]
@@ -45,6 +46,19 @@ impl<Q: Stepwise> AnyQuestion for Q {
     }
 }
 
+/// A part of an answer.
+#[derive(Clone, Debug)]
+pub enum QueryPart {
+    /// The thresholds along a knob.
+    Thresholds(Knob, Vec<Threshold>),
+    /// A part of the answer to a question of a page: [`Self::of`] knows its type.
+    Part(Arc<dyn Any + Send + Sync>),
+    /// The plan of the request with this index.
+    Plan(usize, PlannedRequest),
+    /// The answer is complete.
+    End,
+}
+
 /// What a page receives of the answer to its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received<P> {
@@ -63,19 +77,6 @@ impl QueryPart {
             _ => None,
         }
     }
-}
-
-/// A part of an answer.
-#[derive(Clone, Debug)]
-pub enum QueryPart {
-    /// The thresholds along a knob.
-    Thresholds(Knob, Vec<Threshold>),
-    /// A part of the answer to a question of a page: [`Self::of`] knows its type.
-    Part(Arc<dyn Any + Send + Sync>),
-    /// The plan of the request with this index.
-    Plan(usize, PlannedRequest),
-    /// The answer is complete.
-    End,
 }
 
 /// A plan with its speeds, or why there is none.

@@ -1,4 +1,5 @@
 //! The command line of [`best`](super).
+#![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 
 use super::Best;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Minimums, Objective};

@@ -1,5 +1,4 @@
 //! The command line of [`need`](super).
-#![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 
 use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::engine::EngineId;

@@ -114,7 +114,7 @@ impl Screen for MatrixPage {
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
         match answer.part_of::<MatrixRequest>(self.query) {
             Some(Received::Part(MatrixPart::Axes(rows, columns))) => self.set_axes(app, rows, columns),
-            Some(Received::Part(MatrixPart::Cell(cell))) => self.cells.push(cell),
+            Some(Received::Part(MatrixPart::Cell(cell))) => self.cells.push(*cell),
             Some(Received::End) => self.progress = AnswerState::Done,
             None => {}
         }
