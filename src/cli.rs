@@ -1,7 +1,6 @@
 //! The command line interface, which also opens the planner's screen.
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
-mod answer_name;
 mod apply;
 mod args;
 mod bundle;
@@ -9,6 +8,7 @@ mod bundle;
 mod cache;
 mod check;
 mod command;
+mod commands;
 mod completions;
 mod config;
 mod error;
@@ -47,8 +47,9 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
-use args::{Cli, Commands};
+use args::AboutPlan;
 use command::Expanded;
+use commands::{Cli, Commands};
 use error::{CliError, written};
 use out::print;
 
@@ -105,22 +106,13 @@ fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, 
             (several, _) if several.is_empty() => plan::run(&args)?,
             (several, router) => print(&questions::started(&args, &several, router)?)?,
         },
-        Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
-        Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
-        Some(Commands::Best(args)) => print(&questions::best(&args)?)?,
-        Some(Commands::Place(mut args)) => print(&questions::place(&mut args)?)?,
-        Some(Commands::Need(args)) => print(&questions::need(&args)?)?,
         Some(Commands::Check(mut args)) => {
             args.take_command()?;
             return check::run(&args);
         }
         Some(Commands::Apply(args)) => return apply::run(&args),
         Some(Commands::Watch(args)) => return watch::run(&args),
-        Some(Commands::Together(args)) => print(&questions::together(&args)?)?,
-        Some(Commands::Sweep(args)) => print(&questions::sweep(&args)?)?,
-        Some(Commands::Matrix(args)) => print(&questions::matrix(&args)?)?,
-        Some(Commands::Export(args)) => questions::export(&args)?,
-        Some(Commands::Explain(args)) => print(&explain::explain(&args)?)?,
+        Some(Commands::Together(args)) => print(&questions::several(&args)?)?,
         Some(Commands::List(args)) => list::run(&args)?,
         Some(Commands::Devices(args)) => machines::devices(&args)?,
         #[cfg(feature = "net")]
@@ -132,6 +124,7 @@ fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, 
         Some(Commands::Completions { shell }) => completions::print(shell)?,
         Some(Commands::CompleteValues { kind, prefix }) => print(&completions::values(kind, &prefix))?,
         Some(Commands::Man(args)) => manual::run(&args)?,
+        Some(mut command) => command.about_plan().map_or(Ok(()), AboutPlan::run)?,
         None => return planner::run(&cli, &mut pins),
     }
     Ok(ExitCode::SUCCESS)

@@ -16,7 +16,7 @@ mod start;
 
 pub use others::OtherOptions;
 pub use router::{Router, router};
-pub use start::Start;
+pub use start::{Start, names};
 
 use crate::budget::{Allowance, Budget, Exceeded, Spend};
 use crate::observed::program;

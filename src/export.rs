@@ -2,7 +2,6 @@
 //! SVG. Answers are exported as JSON, CSV and SVG.
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
-pub mod answers;
 pub mod check;
 mod container;
 pub(crate) mod csv;

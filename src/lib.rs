@@ -33,6 +33,7 @@
 //! - [`page`]: an answer as a page, and its renderers.
 //! - [`export`]: plans as Modelfile, environment, command line, JSON, Markdown and SVG; answers as JSON.
 //! - [`teach`]: lessons on a plan: what the scheduler and the allocator do, step by step.
+//! - [`question`]: the questions, whole: how each is asked, and its answer in every form.
 //!
 //! Behind cargo features:
 //!
@@ -80,6 +81,7 @@ mod named;
 pub mod observed;
 pub mod page;
 pub mod plan;
+pub mod question;
 pub mod settings;
 pub mod speed;
 pub mod teach;

@@ -3,10 +3,10 @@
 //!
 //! To add something that pages show: a [`Block`], its lines in `layout`, and its form in Markdown.
 
-pub mod answers;
 pub mod chart;
 pub mod glyphs;
 mod layout;
+pub mod live;
 pub mod markdown;
 pub mod palette;
 pub mod svg;
@@ -16,6 +16,12 @@ pub use layout::{Breaks, Line, joined, width, wrap};
 pub use palette::Hue;
 
 use crate::text::one_line;
+use crate::units::{Bytes, grouped};
+
+/// A size with its exact number of bytes.
+pub fn exactly(bytes: Bytes) -> String {
+    format!("{bytes} · {} bytes", grouped(bytes.0, '\u{2009}'))
+}
 
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -143,6 +143,14 @@ impl Plan {
         if device + 1 == self.devices.len() { self.ram().by_gpus } else { Bytes::ZERO }
     }
 
+    /// What a device is called: `GPU0`, `RAM`.
+    pub fn device_name(&self, device: usize) -> &str {
+        match self.devices.get(device) {
+            Some(device) if device.kind == DeviceKind::Gpu => &device.id,
+            _ => "RAM",
+        }
+    }
+
     /// Whether this device, with what GPUs take of it, is asked for more than it has, including swap.
     pub fn is_over(&self, device: usize) -> bool {
         let is_ram = device + 1 == self.devices.len();

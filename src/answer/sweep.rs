@@ -176,6 +176,25 @@ pub enum Axis {
     Quantisation(Vec<FileType>),
 }
 
+/// What an axis varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxisKind {
+    /// A knob.
+    Knob(Knob),
+    /// The model's quantisation.
+    Quantisation,
+}
+
+impl AxisKind {
+    /// Its name on the command line and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Knob(knob) => knob.name(),
+            Self::Quantisation => "quant",
+        }
+    }
+}
+
 /// Plans over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {

@@ -20,7 +20,7 @@ use super::{error, resolve};
 use crate::answer::live::LiveDevice;
 use crate::export::check::LoadRecord;
 use crate::export::{ModelSource, PlanSource, record};
-use crate::page::answers::live;
+use crate::page::live;
 use crate::page::{Hue, Page, Span};
 use crate::running::apply::{Applied, Failure, Target, prepare};
 use crate::running::server::{self, ServerChild};

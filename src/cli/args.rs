@@ -1,129 +1,35 @@
-//! Arguments of the command line with their help texts. The names are stable.
+//! Arguments of commands with their help texts. The names are stable.
 #![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
-mod examples;
 mod knobs;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
-use clap_complete::Shell;
+use clap::{Args, Subcommand};
 
-use super::answer_name::AnswerName;
-use super::value::{self, Completed, Interval, KnobOrQuant, PageChoice};
-use crate::answer::best::{Minimums, Objective};
+use super::error::CliError;
+use super::value::{self, Interval, PageChoice};
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};
-use crate::gguf::FileType;
 use crate::library::SortBy;
 use crate::plan::Outcome;
-use crate::settings::knob::Knob;
+use crate::question::arguments::Arguments;
+use crate::question::best::arguments::FloorArgs;
 use crate::settings::ollama::Endpoint;
-use crate::settings::{CacheType, Context, OllamaVersion};
+use crate::settings::{Context, OllamaVersion};
 use crate::teach::Tab;
-use crate::units::Bytes;
 
 pub(super) use knobs::{KnobArgs, MachineArgs};
 
-/// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and
-/// the compute graph cost.
-#[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, after_help = examples::EXAMPLES, args_conflicts_with_subcommands = true)]
-#[command(max_term_width = 100)]
-pub(super) struct Cli {
-    #[command(subcommand)]
-    pub(super) command: Option<Commands>,
-    /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
-    /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
-    /// the header of a remote model is fetched. Or a scenario, a .toml file that was exported. Without MODEL, the planner
-    /// opens on a built-in model.
-    pub(super) model: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) knobs: KnobArgs,
-    #[command(flatten)]
-    pub(super) machine: MachineArgs,
-    /// Open the plan that the planner had when it was left last.
-    #[arg(long, conflicts_with = "model", help_heading = "Planner")]
-    pub(super) last: bool,
-    /// The planner in lines instead of a screen, for screen readers: a line says a knob and a value, one line answers.
-    #[arg(long, conflicts_with_all = ["page", "lesson", "refresh"], help_heading = "Planner")]
-    pub(super) plain: bool,
-    /// Open this page of the teach screen.
-    #[arg(long, value_name = "PAGE", value_parser = value::teach_pages(), help_heading = "Planner")]
-    pub(super) page: Option<Tab>,
-    /// Open this lesson, counted from 1.
-    #[arg(long, value_name = "N", value_parser = value::count, help_heading = "Planner")]
-    pub(super) lesson: Option<u64>,
-    /// Open the page at this step, counted from 1.
-    #[arg(long, value_name = "N", value_parser = value::count, requires = "page", help_heading = "Planner")]
-    pub(super) step: Option<u64>,
-    /// Add the lessons in this folder, its .toml files, to the built-in ones; without it, those in the folder 'lessons'
-    /// beside the configuration file.
-    #[arg(long, value_name = "FOLDER", help_heading = "Planner")]
-    pub(super) lessons: Option<PathBuf>,
-    /// The llama-server that 'a' starts [default: that on PATH], or the address of one that runs as a router.
-    #[arg(long, value_name = "PATH|URL", help_heading = "Planner")]
-    pub(super) server: Option<PathBuf>,
-    /// How often the planner reads the free memory: a number of seconds, or off [default: 1].
-    #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, help_heading = "Planner")]
-    pub(super) refresh: Option<Interval>,
-    /// Append what was detected, fetched and planned to this file, for bug reports.
-    #[arg(long = "log", global = true, value_name = "FILE", help_heading = "Log")]
-    pub(super) log_file: Option<PathBuf>,
-    /// Ask no server for models: names are looked up in files, local stores, the cache and the catalogue.
-    #[arg(long, global = true, help_heading = "Network")]
-    pub(super) offline: bool,
-    /// How long a conversation with servers may take in all, which ends earlier if they stall [default: 5 for a question to
-    /// a program on this machine, 60 for a list, 600 for a model; 30 of silence].
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = value::timeout, help_heading = "Network")]
-    pub(super) timeout: Option<Duration>,
-}
-
-impl Cli {
-    /// The knobs of the command, or of the planner.
-    pub(super) fn knobs_mut(&mut self) -> Option<&mut KnobArgs> {
-        Some(match &mut self.command {
-            None => &mut self.knobs,
-            Some(Commands::Plan(args)) => &mut args.knobs,
-            Some(Commands::Max(args)) => &mut args.asked.knobs,
-            Some(Commands::Why(args)) => &mut args.asked.knobs,
-            Some(Commands::Best(args)) => &mut args.asked.knobs,
-            Some(Commands::Place(args)) => &mut args.asked.knobs,
-            Some(Commands::Need(args)) => &mut args.asked.knobs,
-            Some(Commands::Together(args)) => &mut args.knobs,
-            Some(Commands::Check(args)) => &mut args.knobs,
-            Some(Commands::Apply(args)) => &mut args.asked.knobs,
-            Some(Commands::Sweep(args)) => &mut args.asked.knobs,
-            Some(Commands::Matrix(args)) => &mut args.asked.knobs,
-            Some(Commands::Export(args)) => &mut args.asked.knobs,
-            Some(Commands::Explain(args)) => &mut args.asked.knobs,
-            Some(Commands::List(args)) => &mut args.knobs,
-            Some(Commands::Report(args)) => &mut args.knobs,
-            Some(_) => return None,
-        })
-    }
-}
-
-impl Cli {
-    /// What a command about one plan is asked with, where it may be a command that was pasted.
-    pub(super) fn query_mut(&mut self) -> Option<&mut QueryArgs> {
-        Some(match self.command.as_mut()? {
-            Commands::Max(args) => &mut args.asked,
-            Commands::Why(args) => &mut args.asked,
-            Commands::Best(args) => &mut args.asked,
-            Commands::Place(args) => &mut args.asked,
-            Commands::Need(args) => &mut args.asked,
-            Commands::Apply(args) => &mut args.asked,
-            Commands::Sweep(args) => &mut args.asked,
-            Commands::Matrix(args) => &mut args.asked,
-            Commands::Export(args) => &mut args.asked,
-            Commands::Explain(args) => &mut args.asked,
-            _ => return None,
-        })
+impl MachineArgs {
+    /// The options that are given which describe or choose GPUs.
+    pub(super) fn of_gpus(&self) -> Vec<&'static str> {
+        let Self { gpu, machine, join, .. } = self;
+        let all = [("--gpu", !gpu.is_empty()), ("--machine", machine.is_some()), ("--join", !join.is_empty())];
+        all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
     }
 }
 
@@ -157,136 +63,6 @@ impl ModelPlace<'_> {
         }
         Ok(())
     }
-}
-
-impl Cli {
-    /// The model, the knobs and the machine of a command about one plan, or of the planner.
-    pub(super) fn asked_mut(&mut self) -> Option<Asked<'_>> {
-        fn of(asked: &mut QueryArgs) -> Asked<'_> {
-            let QueryArgs { model, knobs, machine, .. } = asked;
-            Asked { model: ModelPlace::Needed(model), knobs, machine }
-        }
-        Some(match &mut self.command {
-            None => Asked {
-                model: ModelPlace::Optional(&mut self.model),
-                knobs: &mut self.knobs,
-                machine: &mut self.machine,
-            },
-            Some(Commands::Plan(args)) => {
-                let PlanArgs { model, knobs, machine, .. } = &mut **args;
-                Asked { model: ModelPlace::Optional(model), knobs, machine }
-            }
-            Some(Commands::Report(args)) => {
-                let ReportArgs { model, knobs, machine } = &mut **args;
-                Asked { model: ModelPlace::Optional(model), knobs, machine }
-            }
-            Some(Commands::Max(args)) => of(&mut args.asked),
-            Some(Commands::Why(args)) => of(&mut args.asked),
-            Some(Commands::Best(args)) => of(&mut args.asked),
-            Some(Commands::Place(args)) => of(&mut args.asked),
-            Some(Commands::Need(args)) => of(&mut args.asked),
-            Some(Commands::Sweep(args)) => of(&mut args.asked),
-            Some(Commands::Matrix(args)) => of(&mut args.asked),
-            Some(Commands::Export(args)) => of(&mut args.asked),
-            Some(Commands::Explain(args)) => of(&mut args.asked),
-            Some(_) => return None,
-        })
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum Commands {
-    /// Print a plan as text, or as JSON.
-    #[command(after_help = examples::PLAN_EXAMPLES)]
-    Plan(Box<PlanArgs>),
-    /// Find the largest value of a knob with all layers on GPU.
-    #[command(after_help = examples::MAX_EXAMPLES)]
-    Max(Box<MaxArgs>),
-    /// Explain why layers are where they are, and which single changes would move them to GPU.
-    #[command(after_help = examples::WHY_EXAMPLES)]
-    Why(Box<WhyArgs>),
-    /// Suggest the best settings with all layers on GPU: the largest context, the most parallel sequences, the most
-    /// precise KV cache. Knobs that are given stay as they are.
-    #[command(after_help = examples::BEST_EXAMPLES)]
-    Best(Box<BestArgs>),
-    /// Find a faster placement for llama-server than its fit decides: which GPUs, in which order, with which layers, and
-    /// whose experts are in RAM. Prints the command. What is given stays as it is.
-    #[command(after_help = examples::PLACE_EXAMPLES)]
-    Place(Box<PlaceArgs>),
-    /// Say which known cards and systems run a model with these settings: one card, two of it, or with RAM beside.
-    #[command(after_help = examples::NEED_EXAMPLES)]
-    Need(Box<NeedArgs>),
-    /// Check whether several models can be loaded at once, what remains free, and which would be unloaded.
-    #[command(after_help = examples::TOGETHER_EXAMPLES)]
-    Together(Box<TogetherArgs>),
-    /// Compare a plan with what a program says that it took: the log of llama-server or Ollama, or 'ollama ps'.
-    #[command(after_help = examples::CHECK_EXAMPLES)]
-    Check(Box<CheckArgs>),
-    /// Load a plan: on a running Ollama, or as llama-server; then compare what came of it with the plan.
-    #[command(after_help = examples::APPLY_EXAMPLES)]
-    Apply(Box<ApplyArgs>),
-    /// Follow what runs: what each program that serves models holds, beside its plan.
-    #[command(after_help = examples::WATCH_EXAMPLES)]
-    Watch(Box<WatchArgs>),
-    /// Plan over the whole range of one knob.
-    #[command(after_help = examples::SWEEP_EXAMPLES)]
-    Sweep(Box<SweepArgs>),
-    /// Plan for every pair of values of two knobs.
-    #[command(after_help = examples::MATRIX_EXAMPLES)]
-    Matrix(Box<MatrixArgs>),
-    /// Export a plan as a Modelfile, API options, the Ollama server's environment, a llama-server command, a command or
-    /// a scenario that reopens it, JSON, Markdown or SVG.
-    #[command(after_help = examples::EXPORT_EXAMPLES)]
-    Export(Box<ExportArgs>),
-    /// Print a page of the teach screen: where the memory of a plan goes, and why.
-    #[command(after_help = examples::EXPLAIN_EXAMPLES)]
-    Explain(Box<ExplainArgs>),
-    /// List local models and those of the built-in catalogue, and how each would fit.
-    #[command(after_help = examples::LIST_EXAMPLES)]
-    List(Box<ListArgs>),
-    /// Show the devices detected on this machine, and how; or a specified machine; or the known cards.
-    #[command(after_help = examples::DEVICES_EXAMPLES)]
-    Devices(Box<DevicesArgs>),
-    /// Save machines under a name, for --machine NAME.
-    #[command(subcommand, after_help = examples::MACHINE_EXAMPLES, arg_required_else_help = false)]
-    Machine(MachineCommand),
-    /// Show, clear or prune the cached headers of remote models.
-    #[cfg(feature = "net")]
-    Cache(CacheArgs),
-    /// Show where the configuration file is, and the values in effect.
-    #[command(after_help = examples::CONFIG_EXAMPLES)]
-    Config(ConfigArgs),
-    /// Print the JSON Schema of what a command prints with --json: all keys are always there, and null where nothing is
-    /// known. Without NAME, list the names.
-    #[command(after_help = examples::SCHEMA_EXAMPLES)]
-    Schema {
-        /// What is described, as the list names it.
-        #[arg(value_parser = value::answers(), hide_possible_values = true)]
-        name: Option<AnswerName>,
-    },
-    /// Print what an issue about a plan needs: version, machine, the model's header, knobs and plan, as Markdown.
-    #[command(after_help = examples::REPORT_EXAMPLES)]
-    Report(Box<ReportArgs>),
-    /// Print a shell completion script.
-    #[command(
-        after_help = "Example:\n  plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll"
-    )]
-    Completions {
-        /// The shell.
-        shell: Shell,
-    },
-    /// Print the values that a completion script asks for.
-    #[command(hide = true)]
-    CompleteValues {
-        /// What they are of.
-        kind: Completed,
-        /// How they begin.
-        #[arg(default_value = "", allow_hyphen_values = true)]
-        prefix: String,
-    },
-    /// Print the manual page, or write those of all commands into a folder.
-    #[command(after_help = "Examples:\n  plimsoll man > plimsoll.1\n  plimsoll man --folder share/man/man1")]
-    Man(ManArgs),
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -637,100 +413,22 @@ pub(super) struct QueryArgs {
     pub(super) machine: MachineArgs,
 }
 
+/// A question about one plan.
 #[derive(Debug, Args)]
-pub(super) struct MaxArgs {
+#[command(about = A::ABOUT, after_help = A::EXAMPLES)]
+pub(super) struct Ask<A: Arguments> {
     #[command(flatten)]
     pub(super) asked: QueryArgs,
-    /// The knob.
-    #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knobs_or_quant(), default_value = "ctx", help_heading = "Question")]
-    pub(super) knob: KnobOrQuant,
-    /// Allow experts in RAM as long as every layer is assigned to a GPU; otherwise all must be in VRAM.
-    #[arg(long, help_heading = "Question", conflicts_with = "layers")]
-    pub(super) allow_experts_in_ram: bool,
-    /// Require only at least N layers on GPU, including the output layer.
-    #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
-    pub(super) layers: Option<u64>,
-    /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct WhyArgs {
     #[command(flatten)]
-    pub(super) asked: QueryArgs,
-    /// Only this layer, counted from 0; the output layer comes after the last block.
-    #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
-    pub(super) layer: Option<u64>,
-    /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
-    pub(super) json: bool,
-    /// Print CSV with a header line, a line for each layer; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
-    pub(super) csv: bool,
+    pub(super) own: A,
 }
 
-/// The narrowest types that may be suggested.
-#[derive(Clone, Copy, Debug, Args)]
-pub(super) struct FloorArgs {
-    /// Suggest no quantisation that loses more than this one [default: none under IQ3_XXS, unless nothing else runs].
-    #[arg(long, value_name = "TYPE", value_parser = value::file_type, help_heading = "Question")]
-    pub(super) min_quant: Option<FileType>,
-    /// Suggest no KV cache that loses more than this type [default: q8_0].
-    #[arg(long, value_name = "TYPE", help_heading = "Question")]
-    pub(super) min_kv: Option<CacheType>,
-}
-
-impl FloorArgs {
-    /// What is given stands over what the configuration sets.
-    pub(super) fn over(self, set: Minimums) -> Minimums {
-        Minimums { quant: self.min_quant.or(set.quant), cache: self.min_kv.or(set.cache) }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct BestArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
-    /// Only this card.
-    #[arg(long = "for", value_name = "CARD", value_parser = value::objectives(), help_heading = "Question")]
-    pub(super) objective: Option<Objective>,
-    /// What the safe card leaves on every GPU besides what the engine keeps free, and the balanced one where good weights
-    /// allow it [default: 512MiB].
-    #[arg(long, value_name = "SIZE", help_heading = "Question")]
-    pub(super) margin: Option<Bytes>,
-    #[command(flatten)]
-    pub(super) minimums: FloorArgs,
-    /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
-    pub(super) json: bool,
-    /// Print CSV with a header line, a line for each card; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
-    pub(super) csv: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct PlaceArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
-    /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct NeedArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
-    /// Tokens per second that it must generate with the context full [default: 5].
-    #[arg(long, value_name = "N", value_parser = value::speed, help_heading = "Question")]
-    pub(super) speed: Option<f64>,
-    /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
-    pub(super) json: bool,
-    /// Print CSV with a header line; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
-    pub(super) csv: bool,
+/// A command about one plan.
+pub(super) trait AboutPlan {
+    /// What the plan is asked with.
+    fn asked(&mut self) -> &mut QueryArgs;
+    /// Prints the answer.
+    fn run(&mut self) -> Result<(), CliError>;
 }
 
 #[derive(Debug, Args)]
@@ -824,43 +522,6 @@ pub(super) struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct SweepArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
-    /// The knob.
-    #[arg(long, value_name = "KNOB", value_parser = value::knobs(), default_value = "ctx", help_heading = "Question")]
-    pub(super) over: Knob,
-    /// Its values; without them, points spread over its range.
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question", conflicts_with = "points")]
-    pub(super) values: Vec<String>,
-    /// Maximum number of points.
-    #[arg(long, value_name = "N", value_parser = value::count, default_value = "16", help_heading = "Question")]
-    pub(super) points: u64,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MatrixArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
-    /// The knob of the rows.
-    #[arg(long, value_name = "KNOB", value_parser = value::knobs_or_quant(), default_value = "ctx", help_heading = "Question")]
-    pub(super) rows: KnobOrQuant,
-    /// The knob of the columns.
-    #[arg(long, value_name = "KNOB", value_parser = value::knobs_or_quant(), hide_possible_values = true, default_value = "kv-type", help_heading = "Question")]
-    pub(super) columns: KnobOrQuant,
-    /// Values of the rows; without them, 12 points spread over the range.
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
-    pub(super) row_values: Vec<String>,
-    /// Values of the columns; without them, 6 points spread over the range.
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
-    pub(super) column_values: Vec<String>,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct ExportArgs {
     #[command(flatten)]
     pub(super) asked: QueryArgs,
@@ -879,29 +540,4 @@ pub(super) struct ExportArgs {
     /// Overwrite the file if it exists.
     #[arg(long, requires = "output", help_heading = "Output")]
     pub(super) force: bool,
-}
-
-/// In which form a table is printed.
-#[derive(Debug, Args)]
-pub(super) struct Output {
-    /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
-    pub(super) json: bool,
-    /// Print CSV with a header line; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
-    pub(super) csv: bool,
-    /// Print an SVG picture.
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "csv"])]
-    pub(super) svg: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
-    }
 }

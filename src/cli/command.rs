@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 
-use super::args::{CheckArgs, Cli, CommandArgs, KnobArgs, MachineArgs, PlanArgs, QueryArgs};
+use super::args::{CheckArgs, CommandArgs, KnobArgs, MachineArgs, PlanArgs, QueryArgs};
+use super::commands::Cli;
 use super::error::CliError;
-use crate::command::{self, OtherOptions, Router, Start};
+use crate::command::{self, OtherOptions, Router, Start, names};
 use crate::files::{self, Within};
 use crate::settings::flag::Takes;
 use crate::settings::written::is_on;
@@ -252,11 +253,6 @@ fn is_here(files: &str) -> bool {
     files.split(',').all(|file| {
         file.contains("://") || file.starts_with("catalogue:") || file.starts_with("rank=") || Path::new(file).is_file()
     })
-}
-
-/// The names of what is started.
-pub(super) fn names(all: &[Start]) -> String {
-    all.iter().map(|start| format!("'{}'", start.name)).collect::<Vec<_>>().join(", ")
 }
 
 impl KnobArgs {

@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::args::ExplainArgs;
+use super::args::{AboutPlan, ExplainArgs, QueryArgs};
 use super::error::{self, CliError};
+use super::out::print;
 use super::style::{BarGlyphs, Style};
 use super::value::PageChoice;
 use super::{questions, resolve};
@@ -33,8 +34,18 @@ use crate::tui::theme::glyphs::to_ascii as ascii;
 const CELLS: usize = 116;
 const PRINTED: std::ops::RangeInclusive<usize> = 60..=120;
 
+impl AboutPlan for ExplainArgs {
+    fn asked(&mut self) -> &mut QueryArgs {
+        &mut self.asked
+    }
+
+    fn run(&mut self) -> Result<(), CliError> {
+        print(&explain(self)?)
+    }
+}
+
 /// The page in the requested format, or what was written into a folder.
-pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
+fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     super::lessons::append(args.lessons.as_deref())?;
     let topics = topics(args)?;
     let (ready, opened) = questions::ready(&args.asked)?;

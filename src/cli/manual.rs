@@ -8,21 +8,19 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::args::{Cli, ManArgs};
+use super::args::ManArgs;
+use super::commands::Cli;
 use super::error::{CliError, written};
 use super::variables::{UNTOLD, told};
-use super::{config, lessons, scenario};
+use super::{config, lessons, scenario, schema};
 use crate::files;
 use crate::hardware::remembered::{Remembered, SavedMachines};
 use crate::source::Roots;
 
 /// The program without a command.
 const PLANNER: &str = "plimsoll";
-/// Commands that read a model.
-const MODEL: [&str; 14] = [
-    PLANNER, "plan", "max", "why", "best", "place", "need", "together", "sweep", "matrix", "export", "explain", "list",
-    "apply",
-];
+/// Commands that read a model, besides the questions.
+const MODEL: [&str; 7] = [PLANNER, "plan", "together", "export", "explain", "list", "apply"];
 
 /// An exit status, what it means, and the commands that end with it; without any, all that no other row of it names.
 type StatusRow = (u8, &'static str, &'static [&'static str]);
@@ -52,7 +50,8 @@ const ENDED: StatusRow = (130, "ended by Ctrl-C; 128 and its number for another 
 fn statuses(command: &str) -> Vec<(u8, &'static str)> {
     let mut rows: Vec<(u8, &'static str)> = Vec::new();
     for (status, what, commands) in STATUSES.into_iter().chain([ENDED]) {
-        let is_of_it = commands.is_empty() || commands.contains(&command);
+        let is_question = commands == MODEL && schema::is_question(command);
+        let is_of_it = commands.is_empty() || commands.contains(&command) || is_question;
         if is_of_it && rows.last().is_none_or(|(last, _)| *last != status) {
             rows.push((status, what));
         }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use super::args::Cli;
+use super::commands::Cli;
 use super::error::{self, CliError, written};
 use super::resolve::{self, ParsedArgs};
 use super::scenario::{self, PinnedArgs};

@@ -1,248 +1,77 @@
-//! `plimsoll max`, `why`, `sweep`, `matrix`, `best`, `place`, `together` and `export`.
+//! Commands about a plan: all questions, several models together, and `plimsoll export`.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::args::{
-    BestArgs, ExportArgs, KnobArgs, MachineArgs, MatrixArgs, MaxArgs, NeedArgs, Output, PlaceArgs, PlanArgs, QueryArgs,
-    SweepArgs, TogetherArgs, WhyArgs,
-};
-use super::command::names;
+use super::args::{AboutPlan, Ask, ExportArgs, KnobArgs, MachineArgs, PlanArgs, QueryArgs, TogetherArgs};
 use super::error::{self, CliError};
 use super::out::print;
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
-use super::value::KnobOrQuant;
-use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
-use crate::answer::need::{BESIDE_CARDS, NeedRequest};
-use crate::answer::sweep::Axis;
 use crate::answer::together::{LoadRequest, ServedModels};
-use crate::answer::{Goal, parts, verdict, why};
 use crate::command::router::RouterKind;
-use crate::command::{Router, Start};
+use crate::command::{Router, Start, names};
 use crate::engine::{EngineId, PlanRequest};
-use crate::export::answers::{self as export_answers, Named};
-use crate::export::llama_server;
 use crate::export::several::NamedModel;
-use crate::export::svg;
-use crate::export::{AnswerSource, Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
+use crate::export::{AnswerSource, ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::files;
-use crate::gguf::FileType;
 use crate::machine::visible::hides_gpus;
 use crate::model::mixture::Quantisation;
-use crate::page::answers::{self, OutOfReach, WhyAnswer};
-use crate::plan::{Outcome, Plan};
+use crate::question::arguments::{Arguments, Form, Given, Wrong};
+use crate::question::together::{self, Named, TogetherAnswer};
+use crate::question::{About, Question};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::source::{Package, roots};
-use crate::speed::{Speeds, USABLE};
-use crate::text::{exact, quoted};
+use crate::text;
 
-/// The largest value of a knob that fits.
-pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
-    let (ready, opened) = ready(&args.asked)?;
-    let request = ready.request(&opened.model);
-    let plan = ready.plan(&opened.model)?;
-    let source = resolve::source(&opened, &args.asked.model);
-    let goal = match args.layers {
-        Some(layers) => Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)),
-        // without a GPU, what fits RAM is asked
-        None if request.machine.gpus.is_empty() => Goal::AtLeast(0),
-        None if args.allow_experts_in_ram => Goal::AllLayers,
-        None => Goal::Vram,
-    };
-    within("--layers", args.layers, 1, plan.layers.len() as u64)?;
-    let style = Style::of_stdout();
-    let knob = match args.knob {
-        KnobOrQuant::Knob(knob) => knob,
-        KnobOrQuant::Quantisation => {
-            let largest = request.largest_quantisation(goal);
-            if args.json {
-                return json(export_answers::max_quantisation_json((&plan, &source), &largest));
-            }
-            return Ok(style.page(&answers::max_quantisation(&plan, goal, &largest)));
-        }
-    };
-    let largest = request.largest(knob, goal);
-    let least = request.least(knob);
-    let at_least = largest.is_none().then(|| planned(&request, knob, least)).flatten();
-    let held = at_least.as_ref().and_then(why::what_holds);
-    let in_room = |plan: &Plan| plan.outcome() <= Outcome::Tight && verdict::lack_of_room(plan).is_some();
-    let lacks_room = at_least.as_ref().is_some_and(in_room);
-    if args.json {
-        let held = held.as_deref();
-        return json(export_answers::max_json((&plan, &source), knob, largest.as_ref(), least, held));
+impl<A: Arguments> AboutPlan for Ask<A> {
+    fn asked(&mut self) -> &mut QueryArgs {
+        &mut self.asked
     }
-    let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
-    let assigned = (goal == Goal::Vram && largest.is_none() && request.model.hyper.experts.is_some())
-        .then(|| request.largest(knob, Goal::AllLayers))
-        .flatten();
-    let out_of_reach = OutOfReach { least, held, lacks_room, assigned };
-    let largest = largest.as_ref().ok_or(&out_of_reach);
-    Ok(style.page(&answers::max(&plan, knob, goal, largest, beyond.as_ref())))
+
+    fn run(&mut self) -> Result<(), CliError> {
+        print(&answer(self)?)
+    }
 }
 
-/// Why layers are on their devices, and what would bring them onto GPUs.
-pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
-    let (ready, opened) = ready(&args.asked)?;
-    let request = ready.request(&opened.model);
-    let plan = ready.plan(&opened.model)?;
-    let count = plan.layers.len() as u64;
-    within("--layer", args.layer, 0, count - 1)?;
-    let asked = args.layer.map(|layer| usize::try_from(layer).unwrap_or(usize::MAX));
-    let layers = match asked {
-        Some(layer) => why::layer(&plan, layer).into_iter().collect(),
-        None => why::layers(&plan),
-    };
-    let one = asked.or_else(|| why::closest_to_fitting(&plan));
-    let mut changes: Vec<_> = request.remedies(plan.clone(), one).flatten().collect();
-    if changes.is_empty() {
-        changes = request.remedies_of_two(&plan);
-    }
-    let memory_users = why::memory_users(&plan);
-    let beside = parts::of(&request, &plan);
-    let placed = (plan.outcome() > Outcome::Tight).then(|| request.placed(&plan)).flatten();
-    if args.csv {
-        return Ok(export_answers::why_csv(&layers));
-    }
-    if args.json {
-        let about = (&plan, &resolve::source(&opened, &args.asked.model));
-        let answer = export_answers::why_json(about, &layers, &changes, placed.as_ref(), &memory_users, &beside);
-        return json(answer);
-    }
-    let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
-    let explained = WhyAnswer {
-        layers: &layers,
-        one: asked.is_some(),
-        changes: &changes,
-        placed: placed.as_ref(),
-        memory_users: &memory_users,
-        beside: &beside,
-        speeds: speeds.as_ref(),
-    };
-    Ok(Style::of_stdout().page(&answers::why(&plan, &explained)))
-}
-
-/// Plans along one knob.
-pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
-    let (ready, opened) = ready(&args.asked)?;
+/// The answer to a question, in the form that was asked for.
+fn answer<A: Arguments>(Ask { asked, own }: &mut Ask<A>) -> Result<String, CliError> {
+    let wrong = |wrong: Wrong| CliError::Arguments(wrong.into());
+    own.before(&mut asked.knobs.engine, &asked.machine.of_gpus()).map_err(wrong)?;
+    let (ready, opened) = ready(asked)?;
     let request = ready.request(&opened.model);
     // without a plan of what was asked for, there is no answer in any form
     let plan = ready.plan(&opened.model)?;
-    let points = usize::try_from(args.points).unwrap_or(usize::MAX);
-    let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
-    match args.output {
-        Output { json: true, .. } => {
-            let source = resolve::source(&opened, &args.asked.model);
-            json(export_answers::sweep_json((&plan, &source), &sweep))
-        }
-        Output { csv: true, .. } => Ok(export_answers::sweep_csv(&sweep)),
-        Output { svg: true, .. } => Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan))),
-        _ => Ok(Style::of_stdout().page(&answers::sweep(&plan, &sweep))),
-    }
-}
-
-/// Plans over two axes.
-pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
-    let (ready, opened) = ready(&args.asked)?;
-    let request = ready.request(&opened.model);
-    let plan = ready.plan(&opened.model)?;
-    let rows = axis(&request, args.rows, &args.row_values, 12, "--row-values")?;
-    let columns = axis(&request, args.columns, &args.column_values, 6, "--column-values")?;
-    if rows.name() == columns.name() {
-        let sentence = format!("--rows and --columns are both {}: choose two different knobs", rows.name());
-        return Err(CliError::Arguments(sentence));
-    }
-    let matrix = request.matrix(rows, columns);
-    match args.output {
-        Output { json: true, .. } => {
-            let source = resolve::source(&opened, &args.asked.model);
-            json(export_answers::matrix_json((&plan, &source), &matrix))
-        }
-        Output { csv: true, .. } => Ok(export_answers::matrix_csv(&matrix)),
-        Output { svg: true, .. } => Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan))),
-        _ => Ok(Style::of_stdout().page(&answers::matrix(&plan, &matrix))),
-    }
-}
-
-/// The best settings with the given knobs held.
-pub(super) fn best(args: &BestArgs) -> Result<String, CliError> {
-    let (ready, opened) = ready(&args.asked)?;
-    let request = ready.request(&opened.model);
-    let plan = ready.plan(&opened.model)?;
-    let margin = args.margin.or(ready.config.preferences.margin).unwrap_or(DEFAULT_MARGIN);
-    let minimums = args.minimums.over(ready.config.preferences.minimums);
-    let question = BestRequest { held: held(&args.asked.knobs), margin, minimums };
-    if args.objective == Some(Objective::Context) && question.held.contains(&Knob::Context) {
-        return Err(CliError::flag("--for", "--ctx is given and therefore fixed: leave it out to have it chosen"));
-    }
-    let mut cards = request.best(&plan, &question);
-    if let Some(objective) = args.objective {
-        cards.retain(|card| card.objectives.contains(&objective));
-    }
-    if args.json {
-        let about = (&plan, &resolve::source(&opened, &args.asked.model));
-        return json(export_answers::best_json(about, &request.settings, &question, &cards));
-    }
-    if args.csv {
-        return Ok(export_answers::best_csv(&request.settings, &cards));
-    }
-    Ok(Style::of_stdout().page(&answers::best(&plan, &request.settings, &question, &cards, args.objective)))
-}
-
-/// A faster placement for llama-server.
-pub(super) fn place(args: &mut PlaceArgs) -> Result<String, CliError> {
-    let knobs = &mut args.asked.knobs;
-    if *knobs.engine.get_or_insert(EngineId::LlamaCpp) != EngineId::LlamaCpp {
-        let sentence = "only llama-server can be told a placement: leave --engine out, or use --engine llama.cpp";
-        return Err(CliError::flag("--engine", sentence));
-    }
-    let (ready, opened) = ready(&args.asked)?;
-    let request = ready.request(&opened.model);
-    let plan = ready.plan(&opened.model)?;
-    let location =
-        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
-    let placed = request.placed(&plan);
-    // the answer is worth something without the command
-    let location = match &location {
-        ModelLocation::File(path) if exact(path).is_err() => ModelLocation::Unknown(quoted(path).into_owned()),
-        _ => location,
+    let about = About { request: &request, plan: &plan, source: &resolve::source(&opened, &asked.model) };
+    let preferences = &ready.config.preferences;
+    let given = Given {
+        knobs: held(&asked.knobs),
+        ram: asked.machine.ram.is_some(),
+        margin: preferences.margin,
+        minimums: preferences.minimums,
+        location: model_location(&asked.model, asked.knobs.settings.quant).of_opened(opened.reference.as_deref()),
+        notes: ready.notes.clone(),
     };
-    let command = placed.as_ref().map(|placed| llama_server::of_placement(placed, &location)).transpose();
-    let mut command = command.map_err(CliError::Arguments)?;
-    if let Some((_, remarks)) = &mut command {
-        remarks.extend(ready.notes.iter().cloned());
-    }
-    let placed = placed.as_ref().zip(command.as_ref()).map(|(placed, (line, remarks))| (placed, &**line, &**remarks));
-    let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
-    if args.json {
-        let source = resolve::source(&opened, &args.asked.model);
-        return json(export_answers::place_json((&plan, &source), speeds.as_ref(), placed));
-    }
-    Ok(Style::of_stdout().page(&answers::place(&plan, speeds.as_ref(), placed)))
+    let question = own.question(about, &given).map_err(wrong)?;
+    let answer = question.answer(about).map_err(CliError::Arguments)?;
+    let written = match own.form() {
+        Form::Json => return json(text::json(&question.record(about, &answer))),
+        Form::Csv => question.csv(about, &answer),
+        Form::Svg => question.svg(about, &answer),
+        Form::Page => None,
+    };
+    Ok(written.unwrap_or_else(|| Style::of_stdout().page(&question.page(about, &answer))))
 }
 
-/// The machines that run a model.
-pub(super) fn need(args: &NeedArgs) -> Result<String, CliError> {
-    let MachineArgs { gpu, machine, join, .. } = &args.asked.machine;
-    let given = [("--gpu", !gpu.is_empty()), ("--machine", machine.is_some()), ("--join", !join.is_empty())];
-    if let Some((flag, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-        return Err(CliError::flag(flag, "every known card is tried: leave it out"));
+impl AboutPlan for ExportArgs {
+    fn asked(&mut self) -> &mut QueryArgs {
+        &mut self.asked
     }
-    let (ready, opened) = ready(&args.asked)?;
-    let request = ready.request(&opened.model);
-    let plan = ready.plan(&opened.model)?;
-    let ram = if args.asked.machine.ram.is_some() { ready.machine.ram } else { BESIDE_CARDS };
-    let question = NeedRequest { ram, speed: args.speed.unwrap_or(USABLE) };
-    let found = request.needed(&question);
-    if args.json {
-        let source = resolve::source(&opened, &args.asked.model);
-        return json(export_answers::need_json((&plan, &source), &question, &found));
+
+    fn run(&mut self) -> Result<(), CliError> {
+        export(self)
     }
-    if args.csv {
-        return Ok(export_answers::need_csv(&found));
-    }
-    Ok(Style::of_stdout().page(&answers::need(&question, &found)))
 }
 
 /// The knobs given as options, in the order of the screen.
@@ -252,7 +81,7 @@ fn held(knobs: &KnobArgs) -> Vec<Knob> {
 }
 
 /// Several models loaded on one machine.
-pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
+pub(super) fn several(args: &TogetherArgs) -> Result<String, CliError> {
     let asked: Vec<ModelAndKnobs<'_>> =
         args.models.iter().map(|text| model_and_knobs(text)).collect::<Result<_, _>>()?;
     // a file that is named several times is opened once
@@ -307,14 +136,14 @@ pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
         })
         .collect();
     if args.json {
-        return json(export_answers::together_json(source, &named, &ready.machine, &served));
+        return json(text::json(&TogetherAnswer::of(source, &named, &ready.machine, &served)));
     }
     if args.csv {
-        return Ok(export_answers::together_csv(&named, &served));
+        return Ok(together::csv(&named, &served));
     }
     let names = args.models.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
-    let mut page = answers::together(&names.collect::<Vec<_>>(), &ready.machine, &served, "");
-    answers::together_source(&source.to_string(), &served, ready.engine, &ready.notes, &mut page);
+    let mut page = together::page(&names.collect::<Vec<_>>(), &ready.machine, &served, "");
+    together::source(&source.to_string(), &served, ready.engine, &ready.notes, &mut page);
     Ok(Style::of_stdout().page(&page))
 }
 
@@ -368,10 +197,10 @@ pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<
             source: resolve::source(package, Path::new(start.model.as_deref().unwrap_or_default())),
         });
         let named: Vec<Named> = named.collect();
-        return json(export_answers::together_json(source, &named, &first.machine, &served));
+        return json(text::json(&TogetherAnswer::of(source, &named, &first.machine, &served)));
     }
     let labels = all.iter().enumerate().map(|(at, start)| ((at + 1).to_string(), start.name.clone()));
-    let mut page = answers::together(&labels.collect::<Vec<_>>(), &first.machine, &served, "");
+    let mut page = together::page(&labels.collect::<Vec<_>>(), &first.machine, &served, "");
     let mut notes: Vec<String> = Vec::new();
     for note in loads.iter().zip(all).flat_map(|((ready, _), start)| ready.notes.iter().map(move |note| (start, note)))
     {
@@ -384,7 +213,7 @@ pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<
         }
     }
     notes.push(format!("--pick plans one of them alone: {}", names(all)));
-    answers::together_source(&source.to_string(), &served, first.engine, &notes, &mut page);
+    together::source(&source.to_string(), &served, first.engine, &notes, &mut page);
     Ok(Style::of_stdout().page(&page))
 }
 
@@ -411,7 +240,7 @@ fn model_and_knobs(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
 }
 
 /// A plan in an export format.
-pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
+fn export(args: &ExportArgs) -> Result<(), CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
     let location =
@@ -479,55 +308,6 @@ pub(super) fn ready(asked: &QueryArgs) -> Result<(ResolvedArgs, Package), CliErr
 
 pub(super) fn json(answer: serde_json::Result<String>) -> Result<String, CliError> {
     error::json("answer", answer)
-}
-
-fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), CliError> {
-    match value {
-        Some(value) if !(least..=most).contains(&value) => {
-            Err(CliError::flag(flag, &format!("the model has no layer {value}: use a number from {least} to {most}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn planned(request: &PlanRequest, knob: Knob, value: u64) -> Option<Plan> {
-    let mut settings = request.settings.clone();
-    knob.set(&mut settings, value);
-    request.with(settings).plan().ok()
-}
-
-/// One axis of a matrix.
-fn axis(
-    request: &PlanRequest,
-    wanted: KnobOrQuant,
-    given: &[String],
-    count: usize,
-    flag: &str,
-) -> Result<Axis, CliError> {
-    match wanted {
-        KnobOrQuant::Knob(knob) => Ok(Axis::Knob(knob, values(request, knob, given, count, flag)?)),
-        KnobOrQuant::Quantisation if given.is_empty() => Ok(Axis::quantisations(request, count)),
-        KnobOrQuant::Quantisation => {
-            let named =
-                |text: &String| text.parse::<FileType>().map_err(|error| CliError::flag(flag, &error.to_string()));
-            given.iter().map(named).collect::<Result<_, _>>().map(Axis::Quantisation)
-        }
-    }
-}
-
-/// The given values, or up to `count` of the knob's stops.
-fn values(request: &PlanRequest, knob: Knob, given: &[String], count: usize, flag: &str) -> Result<Vec<u64>, CliError> {
-    if given.is_empty() {
-        return Ok(knob.spread(&request.bounds(), count));
-    }
-    let bounds = request.bounds();
-    let value = |text: &String| {
-        let mut settings = Settings::default();
-        knob.read(text, &mut settings, &bounds).map_err(|sentence| CliError::flag(flag, &sentence))?;
-        let missing = || CliError::flag(flag, &format!("'{text}' cannot be used as a value here: use numbers"));
-        knob.chosen(&settings, &bounds).ok_or_else(missing)
-    };
-    given.iter().map(value).collect()
 }
 
 #[cfg(test)]

@@ -571,9 +571,12 @@ mod tests {
     use crate::answer::sweep::Axis;
     use crate::engine::EngineId;
     use crate::engine::PlanRequest;
+    use crate::export::ModelSource;
     use crate::machine::spec::MachineSpec;
     use crate::machine::{Machine, Os, Ram};
-    use crate::page::answers;
+    use crate::question::matrix::{MatrixRequest, Side};
+    use crate::question::sweep::SweepRequest;
+    use crate::question::{About, Question};
     use crate::settings::knob::Knob;
     use crate::settings::{Context, Settings};
 
@@ -602,13 +605,17 @@ mod tests {
             let settings = Settings { ctx: Context::Tokens(ctx), ..Settings::default() };
             let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings);
             let plan = request.plan().unwrap();
-            let sweep = request.sweep(Knob::Context, &[4096, 8192]);
-            let (rows, columns) = (Axis::Knob(Knob::Context, vec![4096]), Axis::spread(Knob::CacheType, &request, 3));
-            let matrix = request.matrix(rows, columns);
+            let about = About { request: &request, plan: &plan, source: &ModelSource::UNKNOWN };
+            let sweep = SweepRequest { knob: Knob::Context, values: vec![4096, 8192] };
+            let along = sweep.answer(about).unwrap();
+            let rows = Side::Given(Axis::Knob(Knob::Context, vec![4096]));
+            let columns = Side::Given(Axis::spread(Knob::CacheType, &request, 3));
+            let matrix = MatrixRequest { rows, columns };
+            let over = matrix.answer(about).unwrap();
             let text = |style: &Style| {
                 super::plan(&plan, None, None, &Extent { detail: Detail::Verbose, ram: &[], releases: &[] }, style)
-                    + &style.page(&answers::sweep(&plan, &sweep))
-                    + &style.page(&answers::matrix(&plan, &matrix))
+                    + &style.page(&sweep.page(about, &along))
+                    + &style.page(&matrix.page(about, &over))
             };
             let style = |lines: usize| Style { lines, bars: BarGlyphs::Unicode, ..Style::PLAIN };
             let wide = figures(&text(&style(80)));

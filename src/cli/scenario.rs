@@ -382,8 +382,8 @@ fn texts(entry: &Entry<'_>) -> Result<Vec<String>, Wrong> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::args::Cli;
     use super::super::command;
+    use super::super::commands::Cli;
     use super::super::config::Config;
     use super::*;
     use crate::engine::EngineId;

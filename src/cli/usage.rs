@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::args::Cli;
+use super::commands::Cli;
 use super::error::CliError;
 use crate::text;
 

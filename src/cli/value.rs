@@ -1,37 +1,25 @@
 //! Parsers for option values; errors list the accepted forms.
 
-use std::ffi::OsStr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Arg, Command, ValueEnum};
+use clap::ValueEnum;
 
-use super::answer_name::{self, AnswerName};
-use crate::answer::best::Objective;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};
-use crate::gguf::{FileType, NotAFileType};
 use crate::library::{self, SortBy};
 use crate::machine::{CpuInstructions, Os};
 use crate::plan::Outcome;
-use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::teach::Tab;
 
-pub(super) use crate::settings::written::{context, count, layers, mebibytes};
+pub(super) use crate::question::parse::{Listed, file_type, speed};
+pub(super) use crate::settings::written::{context, count, mebibytes};
 
 /// A polling interval; `None` for off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval(pub(super) Option<Duration>);
-
-/// A knob, or the quantisation.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum KnobOrQuant {
-    Knob(Knob),
-    Quantisation,
-}
 
 /// A page of the teach screen, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +34,6 @@ pub(super) enum Completed {
     Model,
     Machine,
     Card,
-}
-
-/// A file type of llama.cpp.
-pub(super) fn file_type(text: &str) -> Result<FileType, String> {
-    text.parse().map_err(|error: NotAFileType| error.to_string())
-}
-
-/// Tokens per second.
-pub(super) fn speed(text: &str) -> Result<f64, String> {
-    let speed = text.trim().parse::<f64>().ok().filter(|speed| speed.is_finite() && *speed > 0.0);
-    speed.ok_or_else(|| format!("'{text}' is not a speed: use tokens per second, such as 23.4"))
 }
 
 /// A number of parameters.
@@ -112,68 +89,6 @@ fn page(text: &str) -> Result<PageChoice, String> {
     })
 }
 
-/// A knob by its name on the command line.
-fn knob(text: &str) -> Result<Knob, String> {
-    named(text, &engine_knobs())
-}
-
-/// All knobs that move plans, but the quantisation, which is a property of the model and parsed separately.
-fn engine_knobs() -> Vec<Knob> {
-    Knob::ALL.into_iter().filter(|&knob| knob != Knob::Quant && knob.moves_plans()).collect()
-}
-
-/// What settings should serve.
-fn objective(text: &str) -> Result<Objective, String> {
-    Objective::ALL.into_iter().find(|objective| objective.name() == text.trim()).ok_or_else(|| {
-        format!("'{text}' is not an objective: use {}", Objective::ALL.map(Objective::name).join(" or "))
-    })
-}
-
-/// Knobs whose values are numbers.
-const NUMBER_KNOBS: [Knob; 4] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
-
-/// A knob, or the quantisation.
-fn knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
-    or_quant(text, &engine_knobs())
-}
-
-/// A knob whose values are numbers, or the quantisation.
-fn number_knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
-    or_quant(text, &NUMBER_KNOBS)
-}
-
-fn or_quant(text: &str, knobs: &[Knob]) -> Result<KnobOrQuant, String> {
-    if text.trim() == "quant" {
-        return Ok(KnobOrQuant::Quantisation);
-    }
-    named(text, knobs).map(KnobOrQuant::Knob).map_err(|sentence| format!("{sentence}, or quant"))
-}
-
-fn named(text: &str, knobs: &[Knob]) -> Result<Knob, String> {
-    let names = || knobs.iter().map(|knob| knob.name()).collect::<Vec<_>>().join(", ");
-    let found = knobs.iter().find(|knob| knob.name() == text.trim()).copied();
-    found.ok_or_else(|| format!("'{text}' is not a knob that can be used here: use one of {}", names()))
-}
-
-/// A parser, and the names that it accepts.
-#[derive(Clone)]
-pub(super) struct Listed<T> {
-    parse: fn(&str) -> Result<T, String>,
-    names: Vec<&'static str>,
-}
-
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for Listed<T> {
-    type Value = T;
-
-    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
-        self.parse.parse_ref(command, argument, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.names.iter().map(PossibleValue::new)))
-    }
-}
-
 fn parsed<T: FromStr<Err = String>>(names: impl IntoIterator<Item = &'static str>) -> Listed<T> {
     Listed { parse: |text| text.parse(), names: names.into_iter().collect() }
 }
@@ -222,16 +137,6 @@ pub(super) fn pages() -> Listed<PageChoice> {
     Listed { parse: page, names: Tab::ALL.into_iter().map(Tab::name).chain(["all"]).collect() }
 }
 
-pub(super) fn answers() -> Listed<AnswerName> {
-    let parse = |text: &str| {
-        let found = answer_name::ALL.iter().find(|(_, name, _)| *name == text);
-        found
-            .map(|(answer, ..)| *answer)
-            .ok_or_else(|| "no command prints that: 'plimsoll schema' lists what there is".to_owned())
-    };
-    Listed { parse, names: answer_name::ALL.iter().map(|(_, name, _)| *name).collect() }
-}
-
 pub(super) fn teach_pages() -> Listed<Tab> {
     let parse = |text: &str| match page(text)? {
         PageChoice::One(page) => Ok(page),
@@ -251,24 +156,4 @@ pub(super) fn orders() -> Listed<SortBy> {
 fn order(text: &str) -> Result<SortBy, String> {
     let named = SortBy::ALL.into_iter().find(|order| order.name() == text.trim());
     named.ok_or_else(|| format!("'{text}' is not an order: use {}", SortBy::ALL.map(SortBy::name).join(", ")))
-}
-
-pub(super) fn objectives() -> Listed<Objective> {
-    Listed { parse: objective, names: Objective::ALL.map(Objective::name).to_vec() }
-}
-
-pub(super) fn knobs() -> Listed<Knob> {
-    Listed { parse: knob, names: knob_names(&engine_knobs()).collect() }
-}
-
-pub(super) fn knobs_or_quant() -> Listed<KnobOrQuant> {
-    Listed { parse: knob_or_quant, names: knob_names(&engine_knobs()).chain(["quant"]).collect() }
-}
-
-pub(super) fn number_knobs_or_quant() -> Listed<KnobOrQuant> {
-    Listed { parse: number_knob_or_quant, names: knob_names(&NUMBER_KNOBS).chain(["quant"]).collect() }
-}
-
-fn knob_names(knobs: &[Knob]) -> impl Iterator<Item = &'static str> {
-    knobs.iter().map(|knob| knob.name())
 }

@@ -22,7 +22,7 @@ use crate::hardware::{DetectOptions, Detected};
 use crate::machine::{CpuInstructions, Machine};
 use crate::observed::sample::{DeviceSample, ProgramSample, Sample, Timeline};
 use crate::observed::{Load, Observation};
-use crate::page::answers::live;
+use crate::page::live;
 use crate::page::{Hue, Page};
 use crate::running::follow::Follower;
 use crate::running::held;

@@ -373,3 +373,8 @@ pub(super) fn named(all: &mut [Start]) {
         }
     }
 }
+
+/// The names of what is started.
+pub fn names(all: &[Start]) -> String {
+    all.iter().map(|start| format!("'{}'", start.name)).collect::<Vec<_>>().join(", ")
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::KeyEvent;
 
-use super::query::QueryPart;
+use super::query::{QueryPart, Received};
 use crate::answer::KnobLimits;
 use crate::answer::compare::MachineResult;
 use crate::engine::EngineError;
@@ -16,6 +16,7 @@ use crate::hardware::watch::MemoryUpdate;
 use crate::library::check::Checked;
 use crate::library::{Item, ModelStatus, RepositoryList};
 use crate::plan::Plan;
+use crate::question::Stepwise;
 use crate::running::apply::Failure;
 use crate::source::{self, Package};
 use crate::teach::TeachPage;
@@ -281,6 +282,16 @@ pub enum Action {
     TaskPanicked(String),
     /// The terminal or a signal asks the program to end.
     Leave(ExitReason),
+}
+
+impl Action {
+    /// What it is of the answer to the `Q` that was asked by this id; none if it is of another.
+    pub fn part_of<Q: Stepwise>(self, asked: u64) -> Option<Received<Q::Part>> {
+        match self {
+            Self::QueryAnswered { id, part } if id == asked => part.of::<Q>(),
+            _ => None,
+        }
+    }
 }
 
 /// Why the planner ended.

@@ -81,7 +81,7 @@ impl Host {
             // answers to older requests
             Action::Loaded { .. } | Action::Limits { .. } | Action::Fade { .. } => {}
             Action::QueryAnswered { id, part: QueryPart::Thresholds(knob, thresholds) } => {
-                app.thresholds.learn(id, knob, thresholds)
+                app.thresholds.learn(id, knob, thresholds);
             }
             Action::TaskPanicked(what) => app.notice = Some(what),
             Action::Leave(leave) => app.leave = Some(leave),

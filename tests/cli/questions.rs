@@ -385,3 +385,27 @@ fn every_answer_names_its_engine_and_confidence(#[case] question: &str, #[case] 
         assert!(text.contains(title), "{text}");
     }
 }
+
+/// What the screen shows of a device with `i`; as JSON and CSV, the layers there.
+#[test]
+fn why_says_what_takes_the_memory_of_a_device() {
+    let sandbox = Sandbox::new();
+    let planned = plan(&sandbox, &["--ctx", "49152"]);
+    let answers = ["gpu0", "CPU", "ram"].map(|device| {
+        let mut command = sandbox.plimsoll();
+        command.arg("why").arg(sandbox.model("llama3.1-8b")).args(SMALL).args(["--ctx", "49152", "--on", device]);
+        let text = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
+        (text, asked(&sandbox, "why", &["--ctx", "49152", "--on", device]))
+    });
+    assert_eq!(answers[1], answers[2], "RAM is the CPU's");
+    for ((text, json), device) in answers.iter().zip(planned["devices"].as_array().unwrap()) {
+        let bytes = device["weights"].as_u64().unwrap().to_string();
+        let digits = text.replace('\u{2009}', "");
+        assert!(digits.contains(&format!("{bytes} bytes")) && text.contains("Confidence"), "{text}");
+        let layers: Vec<&Value> = json["layers"].as_array().unwrap().iter().map(|layer| &layer["index"]).collect();
+        assert_eq!(layers, device["layers"].as_array().unwrap().iter().collect::<Vec<_>>());
+    }
+    let mut command = sandbox.plimsoll();
+    let said = refused(command.arg("why").arg(sandbox.model("llama3.1-8b")).args(SMALL).args(["--on", "GPU7"]), 2);
+    assert_eq!(said, "error: --on: there is no device 'GPU7': use one of GPU0, RAM\n");
+}

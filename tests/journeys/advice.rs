@@ -1,5 +1,7 @@
 //! Why a layer is in RAM and what brings it back, the best settings, and stepping between thresholds.
 
+use std::sync::Arc;
+
 use plimsoll::answer::best::Objective;
 use plimsoll::answer::{Goal, why};
 use plimsoll::settings::knob::Knob;
@@ -155,7 +157,7 @@ fn outdated_answers_are_ignored() {
     let mut harness = spilled();
     harness.press("Tab Enter");
     let page = harness.showing::<WhyPage>().clone();
-    harness.act(Action::QueryAnswered { id: 0, part: QueryPart::Remedies(page.remedies.clone()) });
+    harness.act(Action::QueryAnswered { id: 0, part: QueryPart::Part(Arc::new(page.remedies.clone())) });
     let now: &WhyPage = harness.showing();
     assert_eq!(now.remedies.len(), page.remedies.len());
     harness.press("Esc");

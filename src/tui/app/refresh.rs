@@ -8,6 +8,7 @@ use crate::answer::{Goal, KnobLimits};
 use crate::engine::{EngineError, PlanRequest, PreparedModel};
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::question::Stepwise;
 use crate::settings::knob::{Bounds, Knob};
 use crate::speed::Speeds;
 use crate::tui::effect::{Effect, LimitsRequest, PlanJob};
@@ -228,15 +229,20 @@ impl App {
         self.last_id
     }
 
-    /// Asks `about` the present settings, and sets `id`, by which the answer is known.
-    pub(crate) fn query(&mut self, about: QueryKind, id: &mut u64) -> Vec<Effect> {
-        self.plan_request().map_or_else(Vec::new, |of| self.query_of(of, about, id))
-    }
-
     /// Asks for the plan of each of `requests`; nothing of none.
     pub(crate) fn query_plans(&mut self, requests: Vec<PlanRequest>, id: &mut u64) -> Vec<Effect> {
         let Some(first) = requests.first().cloned() else { return Vec::new() };
         self.query_of(first, QueryKind::Plans(requests), id)
+    }
+
+    /// Asks a question about the present settings, and sets `id`, by which the answer is known.
+    pub(crate) fn ask(&mut self, question: impl Stepwise, id: &mut u64) -> Vec<Effect> {
+        self.plan_request().map_or_else(Vec::new, |of| self.ask_of(of, question, id))
+    }
+
+    /// Asks a question about another request.
+    pub(crate) fn ask_of(&mut self, of: PlanRequest, question: impl Stepwise, id: &mut u64) -> Vec<Effect> {
+        self.query_of(of, QueryKind::Question(Arc::new(question)), id)
     }
 
     /// Asks `about` another request.

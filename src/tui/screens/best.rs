@@ -1,13 +1,13 @@
 //! The page on the best settings: a card for each objective, with what it brings and what it gives up.
 
 use crate::answer::best::{BestRequest, Card, DEFAULT_MARGIN};
-use crate::page::answers::{cards, nothing_is_safe};
 use crate::page::{Hue, Page};
+use crate::question::best::{Best, cards, nothing_is_safe};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::Overlay;
 
@@ -42,17 +42,14 @@ impl Screen for BestPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self::default();
-        app.query(QueryKind::Best(app.best_request()), &mut self.query)
+        app.ask(Best { search: app.best_request(), only: None }, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        match answer {
-            Action::QueryAnswered { id, part } if id == self.query => match part {
-                QueryPart::Best(cards) => self.cards = cards,
-                QueryPart::End => self.progress = AnswerState::Done,
-                _ => {}
-            },
-            _ => {}
+        match answer.part_of::<Best>(self.query) {
+            Some(Received::Part(cards)) => self.cards = cards,
+            Some(Received::End) => self.progress = AnswerState::Done,
+            None => {}
         }
         Response::STAY
     }

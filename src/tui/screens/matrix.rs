@@ -3,15 +3,16 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 
-use crate::answer::sweep::{Axis, PlanFigures};
+use crate::answer::sweep::{Axis, AxisKind, PlanFigures};
 use crate::page::palette::sign;
 use crate::plan::{Outcome, Plan};
+use crate::question::matrix::{MatrixCell, MatrixPart, MatrixRequest, Side};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::{AnswerState, App};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{AxisKind, MatrixCell, QueryKind, QueryPart};
+use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::glyphs::LEFT;
 use crate::tui::theme::{Hue, Theme};
@@ -106,18 +107,16 @@ impl Screen for MatrixPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self::on(self.sides);
-        app.query(QueryKind::Matrix(self.sides.0, self.sides.1), &mut self.query)
+        let (rows, columns) = (Side::Spread(self.sides.0), Side::Spread(self.sides.1));
+        app.ask(MatrixRequest { rows, columns }, &mut self.query)
     }
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
-        match answer {
-            Action::QueryAnswered { id, part } if id == self.query => match part {
-                QueryPart::Axes(rows, columns) => self.set_axes(app, rows, columns),
-                QueryPart::Cell(cell) => self.cells.push(*cell),
-                QueryPart::End => self.progress = AnswerState::Done,
-                _ => {}
-            },
-            _ => {}
+        match answer.part_of::<MatrixRequest>(self.query) {
+            Some(Received::Part(MatrixPart::Axes(rows, columns))) => self.set_axes(app, rows, columns),
+            Some(Received::Part(MatrixPart::Cell(cell))) => self.cells.push(*cell),
+            Some(Received::End) => self.progress = AnswerState::Done,
+            None => {}
         }
         Response::STAY
     }

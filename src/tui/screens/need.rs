@@ -2,12 +2,12 @@
 
 use crate::answer::need::{BESIDE_CARDS, NeedRequest, NeededMachine};
 use crate::engine::PlanRequest;
-use crate::page::answers;
 use crate::page::{Hue, Page};
+use crate::question::need;
 use crate::speed::USABLE;
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
-use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen};
 use crate::tui::widget::page::Overlay;
 
@@ -31,7 +31,7 @@ impl NeedPage {
         let file_type = of.model.file_type.map(|name| format!(" · {name}")).unwrap_or_default();
         let title = format!("What runs {}{file_type}", of.model.name);
         let mut page = Self { title, found: None, query: 0, scroll: 0 };
-        let effects = app.query_of(of, QueryKind::Need(QUESTION), &mut page.query);
+        let effects = app.ask_of(of, QUESTION, &mut page.query);
         Response::Over(Box::new(page), effects)
     }
 }
@@ -53,9 +53,7 @@ impl Screen for NeedPage {
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::QueryAnswered { id, part: QueryPart::Need(found) } = answer
-            && id == self.query
-        {
+        if let Some(Received::Part(found)) = answer.part_of::<NeedRequest>(self.query) {
             self.found = Some(found);
         }
         Response::STAY
@@ -64,7 +62,7 @@ impl Screen for NeedPage {
     fn page(&self, _: &App) -> Option<Overlay> {
         let mut page = Page::default();
         match &self.found {
-            Some(found) => page = answers::need(&QUESTION, found),
+            Some(found) => page = need::page(&QUESTION, found),
             None => page.text("Planning for every known card and system…", Hue::Dim),
         }
         Some(Overlay::new(page, &self.title, self.scroll))

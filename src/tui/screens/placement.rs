@@ -23,7 +23,6 @@ use crate::tui::keymap::Scope;
 use crate::tui::regions::Panel;
 use crate::tui::screen::{NO_PLAN, Response, Screen, moved};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::view::layers::device_name;
 use crate::tui::view::{figure, memory, verdict};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, capitalised, sentence, width, wrap};
@@ -337,7 +336,7 @@ fn head(app: &App, room: u16, with_devices: bool) -> Vec<HeadLine> {
     let mut line: HeadLine = Vec::new();
     for (at, device) in plan.devices.iter().enumerate() {
         let taken = memory::taken(device) + plan.lent_to_gpus(at);
-        let text = format!("{} {}", device_name(plan, at), figure::of(taken, device.total));
+        let text = format!("{} {}", plan.device_name(at), figure::of(taken, device.total));
         let is_full = line.iter().map(|(text, _)| width(text)).sum::<u16>() + width(&text) > room.saturating_sub(3);
         if is_full && !line.is_empty() {
             head.push(std::mem::take(&mut line));
@@ -399,7 +398,7 @@ fn described(plan: &Plan, table: &TensorTable, row: usize, column: usize) -> Str
     };
     let name = capitalised(&format!("{}{part}", of_row.name()));
     let Some(cell) = table.cell(row, column) else { return format!("{name}: no such tensors.") };
-    let held = cell.devices.iter().map(|(device, bytes)| match device_name(plan, *device) {
+    let held = cell.devices.iter().map(|(device, bytes)| match plan.device_name(*device) {
         "RAM" => format!("{bytes} in RAM"),
         gpu => format!("{bytes} on {gpu}"),
     });
@@ -464,7 +463,7 @@ fn cell(known: Option<&TensorCell>, chosen: bool, place: Rect, plan: &Plan, them
         RowWriter::new(buffer, place, 0).put("·", theme.ink(Hue::Dim));
         return;
     };
-    let names: Vec<&str> = known.devices.keys().map(|device| device_name(plan, *device)).collect();
+    let names: Vec<&str> = known.devices.keys().map(|device| plan.device_name(*device)).collect();
     let (device, ink) = match (names.as_slice(), known.devices.keys().next()) {
         ([name], Some(device)) => ((*name).to_owned(), theme.device(*device, plan.devices.len())),
         ([_, _], _) => (names.join("+"), theme.ink(Hue::Text)),

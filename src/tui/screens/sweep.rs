@@ -20,19 +20,19 @@ use crate::answer::sweep::{DeviceSums, PlanFigures};
 use crate::machine::short_name;
 use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Outcome, Plan};
+use crate::question::sweep::SweepRequest;
 use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::app::thresholds::{edge, next};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::query::Received;
 use crate::tui::regions::Regions;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
-use crate::tui::view::layers::device_name;
 use crate::tui::widget::area::{self, ChartScale};
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::panel;
@@ -80,7 +80,8 @@ impl SweepPage {
         let axis = LogAxis::of(app, self.knob);
         let mut values: Vec<u64> = std::iter::once(self.cursor).chain(axis.values()).collect();
         values.retain(|value| !self.points.contains_key(value));
-        if values.is_empty() { Vec::new() } else { app.query(QueryKind::Points(self.knob, values), &mut self.query) }
+        let question = SweepRequest { knob: self.knob, values };
+        if question.values.is_empty() { Vec::new() } else { app.ask(question, &mut self.query) }
     }
 
     fn move_to_threshold(&mut self, app: &mut App, up: bool) {
@@ -115,9 +116,7 @@ impl Screen for SweepPage {
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::QueryAnswered { id, part: QueryPart::Point(point) } = answer
-            && id == self.query
-        {
+        if let Some(Received::Part(point)) = answer.part_of::<SweepRequest>(self.query) {
             self.points.insert(point.value, point.figures);
         }
         Response::STAY
@@ -345,7 +344,7 @@ fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, bu
     let chosen = index == page.device;
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.device(index, plan.devices.len()) };
     let mut writer = RowWriter::new(buffer, place, 0);
-    writer.put(if chosen { "▸" } else { " " }, ink).put(device_name(plan, index), ink).skip(1);
+    writer.put(if chosen { "▸" } else { " " }, ink).put(plan.device_name(index), ink).skip(1);
     if index + 1 < plan.devices.len() {
         writer.put(short_name(&device.name), theme.ink(Hue::Dim)).skip(1);
     }

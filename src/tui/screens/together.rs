@@ -17,15 +17,15 @@ use crate::command::router::{MODELS_MAX, RouterKind};
 use crate::engine::{EngineId, PlanRequest};
 use crate::export::AnswerSource;
 use crate::export::several::NamedModel;
-use crate::page::answers::{models, together, together_source};
 use crate::page::palette::sign;
 use crate::page::{Bar, Block, Hue, Page, Span};
 use crate::plan::DevicePlan;
+use crate::question::together::{self, TogetherRequest};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::query::Received;
 use crate::tui::screen::{NO_PLAN, Response, Screen};
 use crate::tui::screens::export::{self, ExportPage};
 use crate::tui::widget::page::Overlay;
@@ -126,13 +126,11 @@ impl Screen for TogetherPage {
         let (router, most, routed) = (self.router, self.most, app.engine == EngineId::LlamaCpp);
         *self = Self { models: PinnedModel::all(app), router, most, routed, ..Self::default() };
         let models = self.models.iter().map(|model| model.plan_request.clone()).collect();
-        app.query(QueryKind::Together(self.router(), models), &mut self.query)
+        app.ask(TogetherRequest { router: self.router(), models }, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::QueryAnswered { id, part: QueryPart::Together(answer) } = answer
-            && id == self.query
-        {
+        if let Some(Received::Part(answer)) = answer.part_of::<TogetherRequest>(self.query) {
             self.answer = Some(answer);
         }
         Response::STAY
@@ -184,18 +182,18 @@ fn page(app: &App, shown: &TogetherPage) -> Page {
         None => page.text("Loading the models in order…", Hue::Dim),
         Some(Err(why)) => page.text(why, Hue::Over),
         Some(Ok(served)) => {
-            page = together(&names, &app.machine, served, &format!("{} ", sign(served.loaded.outcome()).0));
+            page = together::page(&names, &app.machine, served, &format!("{} ", sign(served.loaded.outcome()).0));
         }
     }
     if let Some((served, loaded)) = served.zip(loaded) {
         page.heading("Memory per model");
         page.push(Block::Bars(devices(app, shown, loaded), usize::MAX));
         let source = AnswerSource::of_engine(app.engine, &app.settings, loaded.confidence());
-        together_source(&source.to_string(), served, app.engine, &[], &mut page);
+        together::source(&source.to_string(), served, app.engine, &[], &mut page);
         router(app, shown, &mut page);
     } else {
         page.blank();
-        models(&names, None, &mut page);
+        together::models(&names, None, &mut page);
     }
     if shown.models.len() == 1 {
         page.text("Only one model: pin it with c, open another with b, then press L again.", Hue::Text);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::answer::live::{LiveDevice, RunningPlan, beside, listed, other_context};
 use crate::observed::sample::{Course, Timeline};
-use crate::page::answers::live;
+use crate::page::live;
 use crate::page::{Hue, Page};
 use crate::plan::{DevicePlan, Plan};
 use crate::running::plans::FoundPlan;

@@ -3,17 +3,16 @@
 
 use crate::answer::why::{self, Inequality, LayerAnswer};
 use crate::answer::{Remedy, parts};
-use crate::page::answers::{beside, kept_free, memory_users, remedies};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Plan, Why};
+use crate::question::why::{WhyRequest, beside, kept_free, memory_users, remedies};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App, LiveMemory};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
-use crate::tui::view::layers::device_name;
 use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
 
@@ -52,17 +51,14 @@ impl Screen for WhyPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self { layer: self.layer, scroll: self.scroll, ..Self::default() };
-        app.query(QueryKind::Changes(self.layer), &mut self.query)
+        app.ask(WhyRequest::Layer(self.layer), &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        match answer {
-            Action::QueryAnswered { id, part } if id == self.query => match part {
-                QueryPart::Remedies(remedies) => self.remedies.extend(remedies),
-                QueryPart::End => self.progress = AnswerState::Done,
-                _ => {}
-            },
-            _ => {}
+        match answer.part_of::<WhyRequest>(self.query) {
+            Some(Received::Part(remedies)) => self.remedies.extend(remedies),
+            Some(Received::End) => self.progress = AnswerState::Done,
+            None => {}
         }
         Response::STAY
     }
@@ -126,7 +122,7 @@ fn page(app: &App, plan: &Plan, why_page: &WhyPage) -> Option<Page> {
 
 /// `on GPU0`, `in RAM`
 fn location(plan: &Plan, layer: usize) -> String {
-    match plan.layers.get(layer).map_or("RAM", |layer| device_name(plan, layer.device)) {
+    match plan.layers.get(layer).map_or("RAM", |layer| plan.device_name(layer.device)) {
         "RAM" => "in RAM".to_owned(),
         gpu => format!("on {gpu}"),
     }
@@ -167,7 +163,7 @@ fn ledger(plan: &Plan, answer: &LayerAnswer, inequality: &Inequality, page: &mut
 }
 
 fn changes(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut Page) {
-    let in_ram = plan.layers.get(why_page.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
+    let in_ram = plan.layers.get(why_page.layer).is_some_and(|layer| plan.device_name(layer.device) == "RAM");
     page.heading(if in_ram { "Changes that move it to GPU" } else { "Changes that move all layers to GPU" });
     remedies(plan, &why_page.remedies, app.speeds.as_ref(), page);
     let text = match (why_page.progress, why_page.remedies.is_empty()) {

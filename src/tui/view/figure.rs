@@ -5,12 +5,7 @@ use std::cmp::Ordering;
 use ratatui::style::{Modifier, Style};
 
 use crate::tui::theme::{Hue, Theme};
-use crate::units::{Bytes, grouped};
-
-/// A size with its exact number of bytes.
-pub fn exactly(bytes: Bytes) -> String {
-    format!("{bytes} · {} bytes", grouped(bytes.0, '\u{2009}'))
-}
+use crate::units::Bytes;
 
 /// `21.9 of 24.0 GiB`: with one unit if both have the same.
 pub fn of(part: Bytes, whole: Bytes) -> String {

@@ -104,7 +104,7 @@ fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
     let Some(layer) = plan.layers.get(app.panels.cursors.layer) else { return };
     let mut writer = RowWriter::new(buffer, place, 1);
     writer.put(&plan.layer_name(app.panels.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
-    writer.put(device_name(plan, layer.device), theme.device(layer.device, plan.devices.len()));
+    writer.put(plan.device_name(layer.device), theme.device(layer.device, plan.devices.len()));
     for (row, (part, bytes)) in (2..).zip([(BarPart::Cache, layer.cache), (BarPart::Weights, layer.weights)]) {
         let (sample, ink) = part.sample(theme);
         let mut writer = RowWriter::new(buffer, place, row);
@@ -175,14 +175,6 @@ pub fn glyph(plan: &Plan, device: usize) -> char {
     }
 }
 
-/// The display name of a device.
-pub fn device_name(plan: &Plan, device: usize) -> &str {
-    match plan.devices.get(device) {
-        Some(device) if device.kind == DeviceKind::Gpu => &device.id,
-        _ => "RAM",
-    }
-}
-
 fn device_row(buffer: &mut Buffer, columns: &Columns, group: &LayerColumn, plan: &Plan, chosen: bool, theme: Theme) {
     let (x, cells) = columns.place(group.first);
     let y = columns.area.bottom();
@@ -210,7 +202,7 @@ fn brackets(buffer: &mut Buffer, columns: &Columns, groups: &[LayerColumn], plan
         let start = columns.x(from);
         let end = columns.x(from + count - 1) + columns.thickness();
         let style = theme.device(first.device, plan.devices.len());
-        bracket(buffer, Rect::new(start, y, end.saturating_sub(start), 1), device_name(plan, first.device), style);
+        bracket(buffer, Rect::new(start, y, end.saturating_sub(start), 1), plan.device_name(first.device), style);
         from += count;
     }
     let word = if columns.output_width >= 3 { "out" } else { "o" };
@@ -246,7 +238,7 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     let mut writer = RowWriter::new(buffer, row, 0);
     if let Some(layer) = plan.layers.get(app.panels.cursors.layer).filter(|_| focused) {
         let name = plan.layer_name(app.panels.cursors.layer);
-        writer.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
+        writer.put(&format!(" {name} → {} ", plan.device_name(layer.device)), theme.bold(Hue::Focus));
         let elsewhere_sample = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
         // never truncate figures
         for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(elsewhere_sample) {

@@ -117,7 +117,7 @@ fn draw_device(
     };
     let mut writer = RowWriter::new(buffer, Rect { width: place.width.min(name), ..place }, 0);
     writer.put(&format!("{} ", if chosen { '▸' } else { ' ' }), ink);
-    writer.put(super::layers::device_name(plan, index), ink).skip(1);
+    writer.put(plan.device_name(index), ink).skip(1);
     let label = shortened(short_name(&label), writer.room());
     writer.put(&label, theme.ink(Hue::Dim));
     let mut writer = RowWriter::new(buffer, place, 0);

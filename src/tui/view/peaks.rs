@@ -2,10 +2,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::figure;
 use super::graph::TermRow;
-use super::layers::device_name;
-use crate::page::{Hue, Page};
+use crate::page::{Hue, Page, exactly};
 use crate::plan::{AliveKind, AliveTensors, BufferKind, Peak, Plan};
 use crate::tui::app::App;
 use crate::tui::regions::{Cursors, Panel, inside};
@@ -23,7 +21,7 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
     let focused = app.panels.focus == Panel::Graph;
     let now = shown(plan, &app.panels.cursors);
     let Some(peak) = plan.graph.peaks.get(now) else { return };
-    let right_title = format!("{} on {}", peak.bytes, device_name(plan, peak.device));
+    let right_title = format!("{} on {}", peak.bytes, plan.device_name(peak.device));
     panel::frame(buffer, area, Panel::Graph.title(), &right_title, focused, theme);
     let places = places(area, plan, &app.panels.cursors);
     let before = app.before().filter(|before| before.graph.peaks.len() == plan.graph.peaks.len());
@@ -40,7 +38,7 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
                 let was = before.and_then(|before| before.graph.peaks.get(at)).map(|peak| peak.bytes);
                 let (sign, part) = if at == now { ("● ", BarPart::Graph) } else { ("○ ", BarPart::InUse) };
                 let ink = if at == now || chosen { ink } else { theme.ink(Hue::Dim) };
-                let name = device_name(plan, peak.device);
+                let name = plan.device_name(peak.device);
                 TermRow { name, sign, bytes: peak.bytes, was, max, ink }.draw(place, part, theme, buffer);
             }
             PeakLine::Alive(at) => {
@@ -91,8 +89,8 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             };
             page.text(alive.kind.description(), Hue::Text);
             page.blank();
-            page.pair("size", NAMES, &figure::exactly(alive.bytes), text);
-            let share = format!("{} of {}'s buffer", alive.bytes.share_of(peak.bytes), device_name(plan, peak.device));
+            page.pair("size", NAMES, &exactly(alive.bytes), text);
+            let share = format!("{} of {}'s buffer", alive.bytes.share_of(peak.bytes), plan.device_name(peak.device));
             page.pair("share", NAMES, &share, text);
             on_moment(peak, page);
             tensors(alive, page);
@@ -105,14 +103,14 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
                             at the peak.";
             page.text(sentence, Hue::Text);
             page.blank();
-            page.pair("size", NAMES, &figure::exactly(peak.bytes), Hue::Text.bold());
+            page.pair("size", NAMES, &exactly(peak.bytes), Hue::Text.bold());
             on_moment(peak, page);
             for alive in &peak.alive {
                 page.heading(&format!("{}   {}", alive.kind.name(), alive.bytes));
                 page.text(alive.kind.description(), Hue::Dim);
                 tensors(alive, page);
             }
-            format!("graph on {}", device_name(plan, peak.device))
+            format!("graph on {}", plan.device_name(peak.device))
         }
     }
 }

@@ -1,24 +1,25 @@
-//! Why layers are where they are, as JSON and CSV.
+//! Why layers are where they are, as JSON.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::JsonValue;
+use super::WhyFound;
 use crate::answer::Remedy;
 use crate::answer::change::Change;
 use crate::answer::parts::PartAnswer;
 use crate::answer::place::Placed;
 use crate::answer::why::{LayerAnswer, MemoryUser};
-use crate::export::{ModelSource, PlanSource, csv, record};
-use crate::plan::{Plan, Verdict};
+use crate::export::{PlanSource, record};
+use crate::plan::Verdict;
+use crate::question::About;
+use crate::question::json_value::JsonValue;
 use crate::speed::SpeedRange;
-use crate::text;
 
 /// Why layers are where they are, and what would bring them onto GPUs.
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct WhyAnswer<'a> {
+pub struct WhyAnswer<'a> {
     #[serde(flatten)]
     head: PlanSource<'a>,
     verdict: Verdict,
@@ -38,39 +39,20 @@ pub(crate) struct WhyAnswer<'a> {
     beside: &'a [PartAnswer],
 }
 
-/// `WhyAnswer` for `plan`, of a model that was read from `source`.
-///
-/// # Errors
-/// None that an answer can cause.
-pub fn why_json(
-    (plan, source): (&Plan, &ModelSource),
-    layers: &[LayerAnswer],
-    changes: &[Remedy],
-    placed: Option<&Placed>,
-    takers: &[MemoryUser],
-    beside: &[PartAnswer],
-) -> serde_json::Result<String> {
-    text::json(&WhyAnswer {
-        head: PlanSource::of(plan, source),
-        verdict: plan.verdict,
-        refused: plan.refusal.as_deref(),
-        layers,
-        changes: changes.iter().map(Proposal::of).collect(),
-        placement: placed.map(FasterPlacement::of),
-        takers,
-        kept_free: plan.kept_free(),
-        beside,
-    })
-}
-
-/// A line for each layer.
-pub fn why_csv(layers: &[LayerAnswer]) -> String {
-    let row = |layer: &LayerAnswer| {
-        let LayerAnswer { index, device, reason, needed, available, .. } = layer;
-        let available = csv::cell(available.map(|bytes| bytes.0));
-        [index.to_string(), device.clone(), needed.0.to_string(), available, reason.clone()]
-    };
-    csv::table(["index", "device", "needed", "available", "reason"], layers.iter().map(row))
+impl<'a> WhyAnswer<'a> {
+    pub(super) fn of(About { plan, source, .. }: About<'a>, found: &'a WhyFound) -> Self {
+        Self {
+            head: PlanSource::of(plan, source),
+            verdict: plan.verdict,
+            refused: plan.refusal.as_deref(),
+            layers: &found.layers,
+            changes: found.changes.iter().map(Proposal::of).collect(),
+            placement: found.placed.as_ref().map(FasterPlacement::of),
+            takers: &found.memory_users,
+            kept_free: plan.kept_free(),
+            beside: &found.beside,
+        }
+    }
 }
 
 record! {

@@ -6,10 +6,10 @@ use serde::Serialize;
 use crate::answer::sweep::PlanFigures;
 use crate::answer::together::sets::{ResidentSet, ResidentSets};
 use crate::answer::together::{Growth, LoadOutcome, ServedModels};
-use crate::export::{AnswerSource, ModelSource, csv, record};
+use crate::export::csv as rows;
+use crate::export::{AnswerSource, ModelSource, record};
 use crate::machine::{Machine, Ram};
 use crate::plan::Outcome;
-use crate::text;
 use crate::units::Bytes;
 
 /// A model as it was named, and where it was read.
@@ -23,7 +23,7 @@ pub struct Named {
 
 /// Which of several models can be loaded at once.
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct TogetherAnswer<'a> {
+pub struct TogetherAnswer<'a> {
     #[serde(flatten)]
     head: AnswerSource,
     /// What starts and ends the servers; null if nothing does.
@@ -40,63 +40,57 @@ pub(crate) struct TogetherAnswer<'a> {
     sets: Option<Vec<SetRecord<'a>>>,
 }
 
-/// `TogetherAnswer` about the models `named`.
-///
-/// # Errors
-/// None that an answer can cause.
-pub fn together_json(
-    head: AnswerSource,
-    named: &[Named],
-    machine: &Machine,
-    served: &ServedModels,
-) -> serde_json::Result<String> {
-    let loaded = &served.loaded;
-    let drivers = loaded.held_by_drivers();
-    let gpus = machine.gpus.iter().enumerate();
-    let gpus = gpus.map(|(at, gpu)| {
-        let (left, in_ram) = loaded.left_on(at, machine);
-        let left_in_ram = (machine.own_memory(gpu) < gpu.total).then_some(in_ram);
-        let drivers = drivers.get(at).copied();
-        let (id, total, free) = (format!("GPU{at}"), gpu.total, gpu.free);
-        SharedDevice { id, name: &gpu.name, total, free, drivers, left, left_in_ram }
-    });
-    let Ram { total, free, .. } = machine.ram;
-    let (id, left) = ("CPU".to_owned(), loaded.left.ram.free);
-    let ram = SharedDevice { id, name: "RAM", total, free, drivers: None, left, left_in_ram: None };
-    text::json(&TogetherAnswer {
-        head,
-        router: served.router.name(),
-        together: loaded.all_loaded(),
-        models: loads(named, served).collect(),
-        devices: gpus.chain([ram]).collect(),
-        any: served.sets.as_ref().map(ResidentSets::any),
-        sets: served.sets.as_ref().map(|sets| sets.all().iter().map(SetRecord::of).collect()),
-    })
+impl<'a> TogetherAnswer<'a> {
+    /// That about the models `named`.
+    pub fn of(head: AnswerSource, named: &'a [Named], machine: &'a Machine, served: &'a ServedModels) -> Self {
+        let loaded = &served.loaded;
+        let drivers = loaded.held_by_drivers();
+        let gpus = machine.gpus.iter().enumerate();
+        let gpus = gpus.map(|(at, gpu)| {
+            let (left, in_ram) = loaded.left_on(at, machine);
+            let left_in_ram = (machine.own_memory(gpu) < gpu.total).then_some(in_ram);
+            let drivers = drivers.get(at).copied();
+            let (id, total, free) = (format!("GPU{at}"), gpu.total, gpu.free);
+            SharedDevice { id, name: &gpu.name, total, free, drivers, left, left_in_ram }
+        });
+        let Ram { total, free, .. } = machine.ram;
+        let (id, left) = ("CPU".to_owned(), loaded.left.ram.free);
+        let ram = SharedDevice { id, name: "RAM", total, free, drivers: None, left, left_in_ram: None };
+        Self {
+            head,
+            router: served.router.name(),
+            together: loaded.all_loaded(),
+            models: loads(named, served).collect(),
+            devices: gpus.chain([ram]).collect(),
+            any: served.sets.as_ref().map(ResidentSets::any),
+            sets: served.sets.as_ref().map(|sets| sets.all().iter().map(SetRecord::of).collect()),
+        }
+    }
 }
 
 /// A line for each model.
-pub fn together_csv(named: &[Named], served: &ServedModels) -> String {
+pub fn csv(named: &[Named], served: &ServedModels) -> String {
     let row = |load: LoadRecord<'_>| {
         let LoadRecord { model, source, fate, by, why, plan, prompt_cache, checkpoints } = load;
         let plan = plan.as_ref();
         let by = by.and_then(|by| named.get(by)).map(|by| &by.name);
         [
             model.to_owned(),
-            csv::cell(source.reference.as_ref()),
-            csv::cell(source.source),
+            rows::cell(source.reference.as_ref()),
+            rows::cell(source.source),
             fate.to_owned(),
-            csv::cell(by),
-            csv::cell(plan.map(|plan| plan.outcome.name())),
-            csv::cell(plan.map(|plan| plan.totals.gpu.0)),
-            csv::cell(plan.map(|plan| plan.totals.cpu.0)),
+            rows::cell(by),
+            rows::cell(plan.map(|plan| plan.outcome.name())),
+            rows::cell(plan.map(|plan| plan.totals.gpu.0)),
+            rows::cell(plan.map(|plan| plan.totals.cpu.0)),
             prompt_cache.0.to_string(),
             checkpoints.0.to_string(),
-            csv::cell(why),
+            rows::cell(why),
         ]
     };
     let columns =
         ["model", "reference", "source", "fate", "by", "outcome", "gpu", "cpu", "prompt_cache", "checkpoints", "why"];
-    csv::table(columns, loads(named, served).map(row))
+    rows::table(columns, loads(named, served).map(row))
 }
 
 fn loads<'a>(named: &'a [Named], served: &'a ServedModels) -> impl Iterator<Item = LoadRecord<'a>> {

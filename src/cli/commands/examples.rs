@@ -42,40 +42,6 @@ Examples:
 Sizes are written as 24GiB, 24GB, 512MiB or plain bytes.
 Whatever is not specified of the machine is detected.";
 
-pub(super) const MAX_EXAMPLES: &str = "\
-Examples:
-  plimsoll max model.gguf --for ctx
-  plimsoll max model.gguf --for parallel --ctx 8192 --gpu 24GiB
-  plimsoll max model.gguf --for ctx --layers 30 --json | jq .value";
-
-pub(super) const WHY_EXAMPLES: &str = "\
-Examples:
-  plimsoll why model.gguf --ctx 65536 --gpu \"RTX 3060\"
-  plimsoll why model.gguf --layer 12 --json | jq .changes";
-
-pub(super) const BEST_EXAMPLES: &str = "\
-Examples:
-  plimsoll best model.gguf
-  plimsoll best model.gguf --ctx 32768 --gpu \"RTX 3060\"     with this context
-  plimsoll best model.gguf --for ctx --parallel 4 --json | jq .wishes";
-
-pub(super) const PLACE_EXAMPLES: &str = "\
-Examples:
-  plimsoll place model.gguf --ctx 32768
-  plimsoll place model.gguf --gpu \"RTX 4090\" --gpu \"RTX 3060\" --ram total=64GiB,bandwidth=80GB/s
-  plimsoll place model.gguf --json | jq -r .placed.command
-
-Speeds are those of generation, over a context that fills up. What the fit leaves free stays free.";
-
-pub(super) const NEED_EXAMPLES: &str = "\
-Examples:
-  plimsoll need catalogue:qwen3-30b-a3b --ctx 64k --speed 30
-  plimsoll need model.gguf --ram 128GiB
-  plimsoll need model.gguf --csv
-
-Those with the least memory come first. Cards stand beside 64 GiB of RAM unless --ram says otherwise; systems have their own.
-What a driver or a desktop needs is left free.";
-
 pub(super) const TOGETHER_EXAMPLES: &str = "\
 Examples:
   plimsoll together llama3.1:8b nomic-embed-text
@@ -111,17 +77,6 @@ Examples:
   plimsoll watch --record prompt.jsonl.gz       and plimsoll watch --replay prompt.jsonl.gz
 
 What cannot be read is said. Prompts are not looked at.";
-
-pub(super) const SWEEP_EXAMPLES: &str = "\
-Examples:
-  plimsoll sweep model.gguf
-  plimsoll sweep model.gguf --over parallel --values 1,2,4,8 --csv";
-
-pub(super) const MATRIX_EXAMPLES: &str = "\
-Examples:
-  plimsoll matrix model.gguf --flash-attn on
-  plimsoll matrix model.gguf --rows quant --columns ctx
-  plimsoll matrix model.gguf --rows parallel --columns ctx --column-values 8k,16k,32k --json";
 
 pub(super) const EXPORT_EXAMPLES: &str = "\
 Examples:

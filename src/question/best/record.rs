@@ -1,19 +1,19 @@
-//! The best settings as JSON and CSV.
+//! The best settings as JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss};
 use crate::answer::sweep::PlanFigures;
-use crate::export::{ModelSource, PlanSource, csv, record};
-use crate::plan::{Outcome, Plan};
+use crate::export::{PlanSource, csv, record};
+use crate::plan::Outcome;
+use crate::question::About;
 use crate::settings::Settings;
-use crate::text;
 use crate::units::{Bytes, Difference};
 
 /// The best settings.
 #[derive(JsonSchema, Serialize)]
-pub(crate) struct BestAnswer<'a> {
+pub struct BestAnswer<'a> {
     #[serde(flatten)]
     head: PlanSource<'a>,
     /// Knobs that stay as they are.
@@ -23,26 +23,19 @@ pub(crate) struct BestAnswer<'a> {
     cards: Vec<CardRecord<'a>>,
 }
 
-/// `BestAnswer` to `question` about `plan`, of a model that was read from `source` and with the settings `asked`.
-///
-/// # Errors
-/// None that an answer can cause.
-pub fn best_json(
-    (plan, source): (&Plan, &ModelSource),
-    asked: &Settings,
-    question: &BestRequest,
-    cards: &[Card],
-) -> serde_json::Result<String> {
-    text::json(&BestAnswer {
-        head: PlanSource::of(plan, source),
-        held: question.held.iter().map(|knob| knob.name()).collect(),
-        margin: question.margin,
-        cards: cards.iter().map(|card| CardRecord::of(card, asked)).collect(),
-    })
+impl<'a> BestAnswer<'a> {
+    pub(super) fn of(about: About<'a>, search: &BestRequest, cards: &'a [Card]) -> Self {
+        Self {
+            head: PlanSource::of(about.plan, about.source),
+            held: search.held.iter().map(|knob| knob.name()).collect(),
+            margin: search.margin,
+            cards: cards.iter().map(|card| CardRecord::of(card, &about.request.settings)).collect(),
+        }
+    }
 }
 
 /// A line for each card.
-pub fn best_csv(asked: &Settings, cards: &[Card]) -> String {
+pub(super) fn csv(asked: &Settings, cards: &[Card]) -> String {
     let row = |card: &Card| {
         let CardRecord { names, outcome, ctx, cache_type_k, cache_type_v, quant, margin, loss, options, plan, .. } =
             CardRecord::of(card, asked);
