@@ -52,6 +52,8 @@ use command::Expanded;
 use error::{CliError, written};
 use out::print;
 
+use crate::settings::Source;
+
 /// Runs the program and returns its exit status: `manual` has the table.
 pub fn main() -> ExitCode {
     install_panic_hook();
@@ -91,7 +93,8 @@ fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, 
     crate::source::limit_network(cli.offline, cli.timeout);
     surroundings::start(cli.log_file.as_deref(), &arguments)?;
     if let Some(knobs) = cli.knobs_mut() {
-        (knobs.remarks, knobs.declined) = (remarks, declined);
+        knobs.remarks = remarks;
+        declined.into_iter().for_each(|flag| knobs.settings.turn_off(flag, Source::CommandLine));
     }
     if cli.last {
         cli.model = Some(scenario::last().map_err(CliError::Arguments)?);
