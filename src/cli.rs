@@ -94,7 +94,9 @@ fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, 
     surroundings::start(cli.log_file.as_deref(), &arguments)?;
     if let Some(knobs) = cli.knobs_mut() {
         knobs.remarks = remarks;
-        declined.into_iter().for_each(|flag| knobs.settings.turn_off(flag, Source::CommandLine));
+        for flag in declined {
+            knobs.settings.turn_off(flag, Source::CommandLine);
+        }
     }
     if cli.last {
         cli.model = Some(scenario::last().map_err(CliError::Arguments)?);

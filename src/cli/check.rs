@@ -188,7 +188,7 @@ fn projector(args: &CheckArgs, found: &FoundModel) -> Result<Option<Arc<Projecto
 /// Knobs that are given stand over the log.
 fn apply(knobs: &KnobArgs, settings: &mut Settings) {
     // the release is asked for apart, and what has an opened file too
-    let given = knobs.settings.given().filter(|flag| !matches!(flag, Flag::Release | Flag::Quant));
+    let given = knobs.settings.given_options().filter(|flag| !matches!(flag, Flag::Release | Flag::Quant));
     given.for_each(|flag| flag.copy(&knobs.settings, settings));
 }
 

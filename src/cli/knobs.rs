@@ -28,7 +28,9 @@ pub(super) fn settings(
 ) -> Result<(Settings, Vec<String>), CliError> {
     let mut settings = knobs.settings.clone();
     let ollama = &knobs.ollama;
-    ollama.ollama.into_iter().for_each(|version| settings.give_version(version));
+    if let Some(version) = ollama.ollama {
+        settings.give_version(version);
+    }
     settings.ollama.endpoint = ollama.endpoint.unwrap_or_default();
     (settings.ollama.shift, settings.ollama.go_template) = (ollama.shift, ollama.go_template);
     let mut notes = Vec::new();

@@ -305,7 +305,9 @@ impl ResolvedArgs {
         for (knob, text) in knobs {
             let read = knob.read(text, &mut settings, &bounds);
             read.map_err(|sentence| CliError::flag(knob.name(), &sentence))?;
-            Flag::named(knob.name()).into_iter().for_each(|flag| settings.remember(flag, Source::CommandLine));
+            if let Some(flag) = Flag::named(knob.name()) {
+                settings.remember(flag, Source::CommandLine);
+            }
         }
         let notes = package.apply_to(&mut settings);
         Ok((settings, notes))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::adapter::{KvOverride, Lora};
 use super::draft::{DraftSettings, LlamaProgram, LoadMode, MmprojOptions, Pooling};
-use super::layer::Layers;
+use super::given::GivenValues;
 use super::ollama::OllamaSettings;
 use super::placement::{DeviceName, LazyMode, SplitMode, TensorOverride};
 use super::release::{Build, NearestRelease, Release};
@@ -137,7 +137,7 @@ pub struct Settings {
     /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
     /// Who gave what.
-    pub layers: Layers,
+    pub given: GivenValues,
 }
 
 impl Settings {

@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 use super::fields::Settings;
 use super::flag::{Flag, VariableMeaning};
+use super::given::Source;
 use super::knob::MAX_VALUE;
-use super::layer::Source;
 use super::programs::Ships;
 use super::release::{NearestRelease, Release};
 use super::seen;
@@ -296,7 +296,7 @@ pub fn apply_variables(settings: &mut Settings, variables: &[(String, String)], 
         let inherited = variables.iter().filter(|(name, _)| is_inherited(name) && !settings.is_settled_variable(name));
         settings.ollama.server.inherited = inherited.cloned().collect();
     }
-    let mut variables = Variables { settings, variables, is_passed_on, notes: Vec::new(), ignored: Vec::new() };
+    let mut variables = Variables { settings, all: variables, is_passed_on, notes: Vec::new(), ignored: Vec::new() };
     variables.knobs();
     variables.cache_type();
     variables.server();
@@ -308,7 +308,7 @@ pub fn apply_variables(settings: &mut Settings, variables: &[(String, String)], 
 
 struct Variables<'a> {
     settings: &'a mut Settings,
-    variables: &'a [(String, String)],
+    all: &'a [(String, String)],
     is_passed_on: bool,
     notes: Vec<String>,
     ignored: Vec<String>,
@@ -316,7 +316,7 @@ struct Variables<'a> {
 
 impl Variables<'_> {
     fn text(&self, name: &str) -> Option<String> {
-        let (_, value) = self.variables.iter().rfind(|(known, _)| known == name)?;
+        let (_, value) = self.all.iter().rfind(|(known, _)| known == name)?;
         let value = value.trim().trim_matches(['"', '\'']).to_owned();
         (!value.is_empty() && !self.settings.is_settled_variable(name)).then_some(value)
     }

@@ -154,7 +154,9 @@ impl Library {
     /// engine stay. Returns the id for its answers.
     fn ask(&mut self, request: SurveyRequest) -> u64 {
         // tags stand over what is not given
-        let asks = |other: &SurveyRequest| *other == request && other.settings.given().eq(request.settings.given());
+        let asks = |other: &SurveyRequest| {
+            *other == request && other.settings.given_options().eq(request.settings.given_options())
+        };
         if self.request.as_ref().is_some_and(asks) {
             return self.id;
         }

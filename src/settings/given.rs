@@ -31,7 +31,7 @@ pub enum Source {
 }
 
 impl Source {
-    const fn layer(self) -> u8 {
+    const fn place(self) -> u8 {
         match self {
             Self::Config => 0,
             Self::Program => 1,
@@ -46,7 +46,7 @@ impl Source {
     }
 
     const fn is_under(self, other: Self) -> bool {
-        self.layer() < other.layer()
+        self.place() < other.place()
     }
 
     /// Whether it is what the user asks for now, so that nobody needs to be told.
@@ -80,13 +80,13 @@ struct Given {
 
 /// Who gave what, of an option the layer below first.
 #[derive(Clone, Debug, Default)]
-pub struct Layers {
-    given: Vec<Given>,
+pub struct GivenValues {
+    values: Vec<Given>,
     gives_version: bool,
 }
 
 /// Who gave a value does not make settings differ.
-impl PartialEq for Layers {
+impl PartialEq for GivenValues {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -122,50 +122,50 @@ impl Settings {
     /// Remembers that `by` gives `flag` what it is now.
     pub fn remember(&mut self, flag: Flag, by: Source) {
         let value = flag.typed(self);
-        self.layers.given.push(Given { flag, by, value, is_off: false });
+        self.given.values.push(Given { flag, by, value, is_off: false });
     }
 
     /// Remembers that `by` turns the switch off.
     pub fn turn_off(&mut self, flag: Flag, by: Source) {
-        self.layers.given.push(Given { flag, by, value: None, is_off: true });
+        self.given.values.push(Given { flag, by, value: None, is_off: true });
     }
 
     /// The version of Ollama, which the user gives.
     pub const fn give_version(&mut self, version: OllamaVersion) {
-        (self.ollama.version, self.layers.gives_version) = (version, true);
+        (self.ollama.version, self.given.gives_version) = (version, true);
     }
 
     /// Whether the user has given it.
     pub const fn gives_version(&self) -> bool {
-        self.layers.gives_version
+        self.given.gives_version
     }
 
     /// The options that are given.
-    pub fn given(&self) -> impl Iterator<Item = Flag> + '_ {
-        self.layers.given.iter().filter(|given| !given.is_off).map(|given| given.flag)
+    pub fn given_options(&self) -> impl Iterator<Item = Flag> + '_ {
+        self.given.values.iter().filter(|given| !given.is_off).map(|given| given.flag)
     }
 
     /// Whether the option is given.
     pub fn is_given(&self, flag: Flag) -> bool {
-        self.given().any(|given| given == flag)
+        self.given_options().any(|given| given == flag)
     }
 
     /// Whether nothing that `by` gives now would hold.
     pub(super) fn is_settled(&self, flag: Flag, by: Source) -> bool {
-        let mut above = self.layers.given.iter().filter(|given| !given.by.is_under(by));
+        let mut above = self.given.values.iter().filter(|given| !given.by.is_under(by));
         above.any(|given| given.flag == flag || !given.is_off && given.flag.excludes(flag))
     }
 
     /// Whether an option stands for the variable: its own, or of those that Ollama has one variable for, any.
     pub(super) fn is_settled_variable(&self, name: &str) -> bool {
-        let mut above = self.layers.given.iter().filter(|given| Source::Variable("").is_under(given.by));
+        let mut above = self.given.values.iter().filter(|given| Source::Variable("").is_under(given.by));
         above.any(|given| given.flag.stands_for(name))
     }
 
     /// Who gave `flag` its value; none if nobody did, and the engine decides.
     pub fn source_of(&self, flag: Flag) -> Option<Source> {
         let now = flag.typed(self);
-        let known = self.layers.given.iter().rev().find(|given| given.flag == flag && given.value == now);
+        let known = self.given.values.iter().rev().find(|given| given.flag == flag && given.value == now);
         let is_moved = || now != flag.typed(&Self::default());
         known.map(|given| given.by).or_else(|| is_moved().then_some(Source::Screen))
     }
@@ -174,20 +174,20 @@ impl Settings {
     fn keep_moved(&mut self, flag: Flag, by: Source) {
         let is_moved = by == Source::Tag && self.source_of(flag) == Some(Source::Screen);
         if is_moved {
-            self.layers.given.retain(|given| (given.flag, given.by) != (flag, Source::Screen));
+            self.given.values.retain(|given| (given.flag, given.by) != (flag, Source::Screen));
             self.remember(flag, Source::Screen);
         }
     }
 
     /// Without what the model's tag gives: what it stood over is there again, unless the value has been moved since.
     pub fn take_tag_back(&mut self) {
-        while let Some(at) = self.layers.given.iter().position(|given| given.by == Source::Tag) {
-            let Given { flag, value, .. } = self.layers.given.remove(at);
+        while let Some(at) = self.given.values.iter().position(|given| given.by == Source::Tag) {
+            let Given { flag, value, .. } = self.given.values.remove(at);
             if value != flag.typed(self) {
                 continue;
             }
             flag.reset(self);
-            let below = self.layers.given.iter().rev().find(|given| given.flag == flag);
+            let below = self.given.values.iter().rev().find(|given| given.flag == flag);
             if let Some(text) = below.and_then(|given| given.value.clone()) {
                 // it was written by the option itself
                 let _ = flag.read(self, &text);
@@ -197,7 +197,7 @@ impl Settings {
 
     /// Leaves the values as they are, and who gave these options open.
     pub fn forget(&mut self, flags: &[Flag]) {
-        self.layers.given.retain(|given| !flags.contains(&given.flag));
+        self.given.values.retain(|given| !flags.contains(&given.flag));
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         settings.turn_off(Flag::KvUnified, Source::CommandLine);
         assert!(!settings.give(Flag::KvUnified, "true", Source::Program).unwrap());
         assert_eq!((settings.cache_type_k, settings.kv_unified), (Some(CacheType::Q8_0), false));
-        assert_eq!(settings.given().collect::<Vec<_>>(), [Flag::KvType]);
+        assert_eq!(settings.given_options().collect::<Vec<_>>(), [Flag::KvType]);
         assert_eq!(settings.source_of(Flag::CacheTypeV).map(Source::is_asked), Some(true));
     }
 
