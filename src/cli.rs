@@ -53,6 +53,8 @@ use commands::{Cli, Commands};
 use error::{CliError, written};
 use out::print;
 
+use crate::settings::Source;
+
 /// Runs the program and returns its exit status: `manual` has the table.
 pub fn main() -> ExitCode {
     install_panic_hook();
@@ -92,7 +94,10 @@ fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, 
     crate::source::limit_network(cli.offline, cli.timeout);
     surroundings::start(cli.log_file.as_deref(), &arguments)?;
     if let Some(knobs) = cli.knobs_mut() {
-        (knobs.remarks, knobs.declined) = (remarks, declined);
+        knobs.remarks = remarks;
+        for flag in declined {
+            knobs.settings.turn_off(flag, Source::CommandLine);
+        }
     }
     if cli.last {
         cli.model = Some(scenario::last().map_err(CliError::Arguments)?);

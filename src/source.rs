@@ -48,7 +48,7 @@ pub use reference::{Listed, is_repository, load, projector, repository};
 #[cfg(feature = "net")]
 pub use remote::ago;
 pub use roots::Roots;
-pub use tag::{GivenKnobs, TagParameters};
+pub use tag::TagParameters;
 
 /// The header of the default model, Llama 3.1 8B in `Q4_K_M`.
 ///

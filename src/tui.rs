@@ -45,7 +45,7 @@ use crate::engine::{EngineId, PlanRequest};
 use crate::export::{ModelLocation, Scenario};
 use crate::machine::Machine;
 use crate::settings::Settings;
-use crate::source::{GivenKnobs, Package, roots};
+use crate::source::{Package, roots};
 
 /// Shortest time between two drawings: at most 60 a second.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -65,8 +65,6 @@ pub struct PlannerStart {
     pub reference: Option<String>,
     /// Where the programs that run the model find it, if known.
     pub found: Option<ModelLocation>,
-    /// Knobs set by the user, which the model's tag must not override.
-    pub held: GivenKnobs,
     /// The machine, as far as it is known at the start.
     pub machine: Machine,
     /// Detects the devices and follows their free memory on a thread; none if the machine is fully described.
@@ -115,7 +113,6 @@ pub fn run(start: PlannerStart) -> io::Result<Ended> {
         machine: start.machine,
         detection,
         live,
-        held: start.held,
         preferences: start.preferences,
         theme: Theme::new(start.look),
         size,

@@ -14,7 +14,7 @@ use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::Machine;
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
-use plimsoll::source::{GivenKnobs, no_progress};
+use plimsoll::source::no_progress;
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{Detection, InitialState, LiveMemory, Preferences};
 use plimsoll::tui::effect::{ApplyRequest, Effect, LimitsRequest, Services, SurveyJob};
@@ -103,7 +103,6 @@ impl Harness {
                 machine,
                 detection: Detection::Done,
                 live: LiveMemory::Off,
-                held: GivenKnobs::default(),
                 preferences: Preferences::default(),
                 theme: Theme::new(look),
                 size,
@@ -128,7 +127,6 @@ impl Harness {
                 machine,
                 detection: Detection::Done,
                 live: LiveMemory::Off,
-                held: GivenKnobs::default(),
                 preferences: Preferences::default(),
                 theme: Theme::new(Appearance::BEST),
                 size,

@@ -181,14 +181,14 @@ fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, C
 fn projector(args: &CheckArgs, found: &FoundModel) -> Result<Option<Arc<Projector>>, CliError> {
     match &args.knobs.mmproj {
         Some(named) => Ok(Some(source::projector(named, &mut source::no_progress)?)),
-        None => Ok(found.package.projector.clone().filter(|_| !args.knobs.is_given(Flag::NoMmproj))),
+        None => Ok(found.package.projector.clone().filter(|_| !args.knobs.settings.is_given(Flag::NoMmproj))),
     }
 }
 
 /// Knobs that are given stand over the log.
 fn apply(knobs: &KnobArgs, settings: &mut Settings) {
     // the release is asked for apart, and what has an opened file too
-    let given = knobs.given.iter().filter(|flag| !matches!(flag, Flag::Release | Flag::Quant));
+    let given = knobs.settings.given_options().filter(|flag| !matches!(flag, Flag::Release | Flag::Quant));
     given.for_each(|flag| flag.copy(&knobs.settings, settings));
 }
 

@@ -13,7 +13,7 @@ use crate::command::{self, OtherOptions, Router, Start, names};
 use crate::files::{self, Within};
 use crate::settings::flag::Takes;
 use crate::settings::written::is_on;
-use crate::settings::{Flag, GivenOption, ListedKind, ServerOption};
+use crate::settings::{Flag, GivenOption, ListedKind, ServerOption, Source};
 
 /// The arguments as clap takes them.
 #[derive(Debug, Default)]
@@ -260,47 +260,25 @@ impl KnobArgs {
     pub(super) fn take(&mut self, start: &Start) -> Result<(), String> {
         let mut projector_is_elsewhere = false;
         for (flag, text) in start.options() {
-            if matches!(flag, Flag::Mmproj | Flag::Lora) && !is_here(&text) && !self.is_given(flag) {
+            if matches!(flag, Flag::Mmproj | Flag::Lora) && !is_here(&text) && !self.settings.is_given(flag) {
                 let what =
                     if flag == Flag::Mmproj { "the model's own is planned, if it is known" } else { "not planned" };
                 self.remarks.push(format!("'{text}' is not here: {what}"));
                 projector_is_elsewhere |= flag == Flag::Mmproj;
                 continue;
             }
-            self.give_unless_given(flag, &text).map_err(|sentence| format!("--{}: {sentence}", flag.name()))?;
+            self.give(flag, &text, Source::Command).map_err(|sentence| format!("--{}: {sentence}", flag.name()))?;
         }
-        if start.has_no_projector && !projector_is_elsewhere && !self.is_given(Flag::Mmproj) {
-            self.give_unless_given(Flag::NoMmproj, "true")?;
+        if start.has_no_projector && !projector_is_elsewhere && !self.settings.is_given(Flag::Mmproj) {
+            self.give(Flag::NoMmproj, "true", Source::Command)?;
         }
         self.engine = Some(start.engine);
         self.defaults = self.defaults.or(start.defaults);
-        self.declined.extend(&start.declined);
+        start.declined.iter().for_each(|flag| self.settings.turn_off(*flag, Source::Command));
         if self.ollama.server_env.is_empty() {
             self.ollama.server_env.clone_from(&start.server_env);
         }
-        self.remarks.extend(start.remarks(self.is_given(Flag::Context)));
+        self.remarks.extend(start.remarks(self.settings.is_given(Flag::Context)));
         Ok(())
-    }
-
-    /// Whether `flag` is given, turned off, or cannot be given besides one that is.
-    pub(super) fn is_told(&self, flag: Flag) -> bool {
-        let excludes = |other: &Flag| {
-            let (flag, other) = (flag.row(), other.row());
-            flag.conflicts.contains(&other.names[0]) || other.conflicts.contains(&flag.names[0])
-        };
-        self.is_given(flag) || self.declined.contains(&flag) || self.given.iter().any(excludes)
-    }
-
-    /// Gives `flag` the value `text`, unless it is given or cannot be given besides one that is.
-    pub(super) fn give_unless_given(&mut self, flag: Flag, text: &str) -> Result<(), String> {
-        if self.is_told(flag) {
-            return Ok(());
-        }
-        match flag {
-            Flag::Mmproj => self.mmproj = Some(text.into()),
-            Flag::ModelDraft => self.model_draft = Some(text.into()),
-            _ => {}
-        }
-        self.give(flag, text)
     }
 }

@@ -14,10 +14,9 @@ use super::value::Interval;
 use crate::engine::EngineId;
 use crate::files;
 use crate::hardware::remembered::THIS_MACHINE;
-use crate::settings::{Release, Settings};
+use crate::settings::{Flag, Settings, Source};
 use crate::tui::app::Preferences;
 use crate::tui::theme::Preferred;
-use crate::units::Bytes;
 use file::{FileEntries, OwnKeys, Wrong, entries};
 use table::{KEYS, Key};
 
@@ -42,11 +41,8 @@ pub(super) fn run(args: ConfigArgs) -> Result<String, CliError> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Config {
     pub engine: Option<EngineId>,
-    pub release: Option<Release>,
     /// A saved machine, or a machine file.
     pub machine: Option<String>,
-    pub gpu_overhead: Option<Bytes>,
-    pub fit_target: Option<Bytes>,
     pub refresh: Option<Interval>,
     /// Of the planner and of lists.
     pub preferences: Preferences,
@@ -164,28 +160,23 @@ impl Config {
         Some(format!("machine '{machine}', by {}: --machine {THIS_MACHINE} plans for this one", self.set_by("machine")))
     }
 
-    /// Sets what the knobs and the environment left open; an engine's settings are left alone where it has no such
-    /// option. Returns a note for each.
-    pub(super) fn fill(&self, settings: &mut Settings, engine: EngineId, is_open: &Open) -> Vec<String> {
-        let (mut notes, releases) = (Vec::new(), engine.facts().releases);
-        if settings.release.is_none() {
-            settings.release = self.release.filter(|release| releases.contains(release));
-        }
-        let asked = [
-            ("gpu-overhead", self.gpu_overhead.filter(|_| is_open.gpu_overhead)),
-            ("fit-target", self.fit_target.filter(|_| is_open.fit_target)),
-        ];
-        for (key, bytes) in asked.into_iter().filter_map(|(key, bytes)| Some((key, bytes?))) {
-            let mut with = settings.clone();
-            match key {
-                "gpu-overhead" => with.gpu_overhead = bytes,
-                _ => with.fit_target = Some(bytes),
+    /// Sets what options set, except for what a source above has given, or the engine has no option for. Returns a note for each.
+    pub(super) fn apply(&self, settings: &mut Settings, engine: EngineId) -> Vec<String> {
+        let mut notes = Vec::new();
+        for entry in KEYS.iter().filter_map(|key| self.entries.iter().find(|entry| entry.key == key.name)) {
+            let Some(flag) = Flag::named(entry.key).filter(|flag| flag.is_read_by(engine)) else { continue };
+            let release = entry.text.parse().ok().filter(|_| flag == Flag::Release);
+            let is_known = release.is_none_or(|release| engine.facts().releases.contains(&release));
+            if !is_known || settings.give(flag, &entry.text, Source::Config) != Ok(true) {
+                continue;
             }
-            let option = format!("--{key}");
-            if !engine.ignored(&with).contains(&option) {
-                *settings = with;
-                notes.push(format!("{option} {bytes}, by {}", self.set_by(key)));
-            }
+            let said = match flag {
+                Flag::GpuOverhead => settings.gpu_overhead.to_string(),
+                Flag::FitTarget => settings.fit_target.unwrap_or_default().to_string(),
+                // plans name it
+                _ => continue,
+            };
+            notes.push(format!("--{} {said}, by {}", entry.key, self.set_by(entry.key)));
         }
         notes
     }
@@ -201,12 +192,6 @@ impl Config {
             _ => "config.toml",
         }
     }
-}
-
-/// Which settings neither an option nor a variable has set.
-pub(super) struct Open {
-    pub gpu_overhead: bool,
-    pub fit_target: bool,
 }
 
 /// A machine file that the file names is looked for from the folder of the configuration file, wherever the program is started.
@@ -227,6 +212,7 @@ mod tests {
     use crate::gguf::FileType;
     use crate::settings::CacheType;
     use crate::tui::keymap;
+    use crate::units::Bytes;
     use rstest::rstest;
 
     fn of(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
@@ -254,7 +240,9 @@ mod tests {
                 ..Preferences::default()
             }
         );
-        assert_eq!(config.fit_target, Some(Bytes::gib(1)));
+        let mut settings = Settings::default();
+        config.apply(&mut settings, EngineId::LlamaCpp);
+        assert_eq!(settings.fit_target, Some(Bytes::gib(1)));
     }
 
     #[rstest]
@@ -323,13 +311,13 @@ mod tests {
         let config = of("release = '2026-08'\ngpu-overhead = '1GiB'\nfit-target = 2048", &[]).unwrap();
         let filled = |engine: EngineId| {
             let mut settings = Settings::default();
-            let notes = config.fill(&mut settings, engine, &Open { gpu_overhead: true, fit_target: true });
+            let notes = config.apply(&mut settings, engine);
             (settings.release.is_some(), settings.gpu_overhead, settings.fit_target, notes.len())
         };
         assert_eq!(filled(EngineId::Ollama024), (false, Bytes::gib(1), None, 1));
         assert_eq!(filled(EngineId::LlamaCpp), (true, Bytes::ZERO, Some(Bytes::gib(2)), 1));
         let mut settings = Settings::default();
-        let closed = Open { gpu_overhead: false, fit_target: false };
-        assert!(config.fill(&mut settings, EngineId::Ollama024, &closed).is_empty());
+        settings.give(Flag::GpuOverhead, "0", Source::Variable("OLLAMA_GPU_OVERHEAD")).unwrap();
+        assert!(config.apply(&mut settings, EngineId::Ollama024).is_empty());
     }
 }

@@ -37,7 +37,8 @@ use crate::units::{Bytes, Ratio, Tokens, parameters, short};
 pub(super) fn run(args: &ListArgs) -> Result<(), CliError> {
     let mut parsed = ParsedArgs::read(&args.knobs, &args.machine)?;
     // --ctx is such a context too
-    let preferred = parsed.config.preferences.need.filter(|_| !args.knobs.is_given(Flag::Context)).map(Context::Tokens);
+    let preferred =
+        parsed.config.preferences.need.filter(|_| !args.knobs.settings.is_given(Flag::Context)).map(Context::Tokens);
     parsed.judge_by(args.need.or(preferred));
     let mut ready = parsed.complete();
     let roots = Roots::of_this_machine();

@@ -76,7 +76,7 @@ impl AboutPlan for ExportArgs {
 
 /// The knobs given as options, in the order of the screen.
 fn held(knobs: &KnobArgs) -> Vec<Knob> {
-    let is_given = |knob: &Knob| knobs.given.iter().any(|flag| flag.name() == knob.name());
+    let is_given = |knob: &Knob| knobs.settings.given_options().any(|flag| flag.name() == knob.name());
     Knob::ALL.into_iter().filter(|knob| knob.moves_plans() && is_given(knob)).collect()
 }
 

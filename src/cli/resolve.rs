@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::args::{KnobArgs, MachineArgs};
-use super::config::{Config, Open};
+use super::config::Config;
 use super::error::CliError;
 use super::knobs;
-use super::knobs::Variables;
 use super::surroundings::ProgressLine;
 use super::value::Interval;
 use crate::answer::KnobLimits;
@@ -24,8 +23,8 @@ use crate::model::Model;
 use crate::model::mixture::Quantisation;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
-use crate::settings::{Context, Flag, Settings};
-use crate::source::{GivenKnobs, OpenedModel, Package, Progress, Roots};
+use crate::settings::{Context, Flag, Settings, Source};
+use crate::source::{OpenedModel, Package, Progress, Roots};
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::theme::Appearance;
 use crate::{engine, hardware, source, tui};
@@ -39,8 +38,6 @@ pub(super) struct ParsedArgs {
     pub search: DetectOptions,
     pub notes: Vec<String>,
     pub config: Config,
-    /// Knobs given as options, which a model's tag parameters must not override.
-    held: GivenKnobs,
 }
 
 /// The machine from the arguments; nothing is detected yet.
@@ -177,18 +174,8 @@ impl ParsedArgs {
             None => MachineSource::read(machine)?,
         };
         let machine_note = other.and_then(|_| config.machine_note());
-        let variables = Variables::of(knobs, described.gpus.is_some());
-        let (mut settings, mut notes) = knobs::settings(knobs, engine, &variables);
-        notes.extend(knobs.remarks.iter().cloned());
-        notes.extend(machine_note);
-        if !settings.raw {
-            let open = Open {
-                gpu_overhead: !knobs.is_given(Flag::GpuOverhead) && variables.get("OLLAMA_GPU_OVERHEAD").is_none(),
-                fit_target: settings.fit_target.is_none(),
-            };
-            notes.extend(config.fill(&mut settings, engine, &open));
-        }
-        let (ctx, layers) = knobs::apply(&mut settings, knobs)?;
+        let variables = knobs::variables(knobs, described.gpus.is_some());
+        let (mut settings, mut notes) = knobs::settings(knobs, engine, &variables, &config, machine_note)?;
         if let Some(projector) = knobs.mmproj.as_ref().filter(|_| engine.facts().counts_projectors) {
             settings.projector = Some(source::projector(projector, &mut source::no_progress)?);
         }
@@ -198,26 +185,21 @@ impl ParsedArgs {
             lora.read(&header).map_err(|sentence| CliError::flag("--lora", &sentence))?;
         }
         notes.extend(described.notes.iter().cloned());
-        let held = GivenKnobs {
-            ctx: ctx || knobs.is_given(Flag::Context) || settings.raw,
-            gpu_layers: layers || knobs.is_given(Flag::GpuLayers) || settings.raw,
-            projector: knobs.is_given(Flag::Mmproj) || knobs.is_given(Flag::NoMmproj),
-            ollama: knobs.ollama.ollama.is_some(),
-        };
-        Ok(Self { engine, settings, described, search, notes, config, held })
+        Ok(Self { engine, settings, described, search, notes, config })
     }
 
     /// Plans every model at this context, whatever its tag says.
-    pub(super) const fn judge_by(&mut self, need: Option<Context>) {
+    pub(super) fn judge_by(&mut self, need: Option<Context>) {
         if let Some(ctx) = need {
-            (self.settings.ctx, self.held.ctx) = (ctx, true);
+            self.settings.ctx = ctx;
+            self.settings.remember(Flag::Context, Source::CommandLine);
         }
     }
 
     /// Adds the model's adapters and projector, and its tag parameters for knobs not given as options. As in Ollama,
     /// tag parameters override the environment.
     pub(super) fn with(mut self, package: &Package) -> Self {
-        self.notes.extend(package.apply_to(&mut self.settings, self.held));
+        self.notes.extend(package.apply_to(&mut self.settings));
         self
     }
 
@@ -225,11 +207,16 @@ impl ParsedArgs {
     /// unless they are described. `named` is the model as the user named it; without it the welcome hint is shown.
     pub(super) fn planner(
         self,
-        package: Package,
+        mut package: Package,
         named: Option<&Path>,
         refresh: Option<Interval>,
     ) -> tui::PlannerStart {
-        let Self { engine, settings, described, search, held, config, .. } = self;
+        let Self { engine, mut settings, described, search, config, .. } = self;
+        if Flag::OF_PROJECTOR.into_iter().any(|flag| settings.is_given(flag)) {
+            // it belongs to this model only
+            package.projector.clone_from(&settings.projector);
+            settings.forget(&Flag::OF_PROJECTOR);
+        }
         let refresh = refresh.or(config.refresh).unwrap_or(Interval(Some(watch::DEFAULT_INTERVAL)));
         let without_gpus = hardware::detect(&DetectOptions { gpus: false, ..search.clone() });
         let machine = described.complete(without_gpus.machine);
@@ -247,7 +234,6 @@ impl ParsedArgs {
             package,
             reference,
             found: None,
-            held,
             machine,
             monitor,
             look,
@@ -284,7 +270,6 @@ impl ParsedArgs {
         ResolvedArgs {
             engine: self.engine,
             settings: self.settings,
-            held: self.held,
             machine: Arc::new(machine),
             notes: self.notes,
             config: self.config,
@@ -297,7 +282,6 @@ impl ParsedArgs {
 pub(super) struct ResolvedArgs {
     pub(super) engine: EngineId,
     pub(super) settings: Settings,
-    pub(super) held: GivenKnobs,
     pub(super) machine: Arc<Machine>,
     pub(super) notes: Vec<String>,
     pub(super) config: Config,
@@ -307,7 +291,7 @@ impl ResolvedArgs {
     /// The request of a survey over many models.
     pub(super) fn survey_request(&self, quant: Option<Quantisation>, minimums: Minimums) -> SurveyRequest {
         let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
-        SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant, minimums }
+        SurveyRequest { engine: self.engine, machine, settings, quant, minimums }
     }
 
     /// The settings of one model of several, with its own `knobs`; and the notes on its tag parameters.
@@ -317,18 +301,15 @@ impl ResolvedArgs {
         knobs: &[(Knob, &str)],
     ) -> Result<(Settings, Vec<String>), CliError> {
         let mut settings = self.settings.clone();
-        let named = |wanted: Knob| knobs.iter().any(|(knob, _)| *knob == wanted);
-        let held = GivenKnobs {
-            ctx: self.held.ctx || named(Knob::Context),
-            gpu_layers: self.held.gpu_layers || named(Knob::GpuLayers),
-            ..self.held
-        };
-        let notes = package.apply_to(&mut settings, held);
         let bounds = self.request(&package.model).bounds();
         for (knob, text) in knobs {
             let read = knob.read(text, &mut settings, &bounds);
             read.map_err(|sentence| CliError::flag(knob.name(), &sentence))?;
+            if let Some(flag) = Flag::named(knob.name()) {
+                settings.remember(flag, Source::CommandLine);
+            }
         }
+        let notes = package.apply_to(&mut settings);
         Ok((settings, notes))
     }
 
@@ -431,7 +412,7 @@ mod tests {
             ..MachineArgs::default()
         };
         let mut knobs = KnobArgs { engine: Some(EngineId::Ollama024), ..KnobArgs::default() };
-        knobs.give(Flag::RawSettings, "true").unwrap();
+        knobs.give(Flag::RawSettings, "true", Source::CommandLine).unwrap();
         ParsedArgs::by(&knobs, &machine, Config::default()).unwrap()
     }
 

@@ -16,7 +16,7 @@ use crate::machine::drivers;
 use crate::machine::spec::MachineSpec;
 use crate::settings::flag::Takes;
 use crate::settings::written::is_on;
-use crate::settings::{OllamaVersion, ServerOption};
+use crate::settings::{OllamaVersion, ServerOption, Source};
 use crate::source::roots;
 
 /// A plan that the file has pinned beside its own.
@@ -307,8 +307,10 @@ impl Reader<'_> {
             return match flag.row().takes {
                 Takes::NotTyped => Err(unknown(key, &[])),
                 Takes::Nothing if !is_on(&text) => Ok(()),
-                Takes::File(_) => self.knobs.give_unless_given(flag, &from(self.folder, &text).display().to_string()),
-                _ => self.knobs.give_unless_given(flag, &text),
+                Takes::File(_) => {
+                    self.knobs.give(flag, &from(self.folder, &text).display().to_string(), Source::Command)
+                }
+                _ => self.knobs.give(flag, &text, Source::Command),
             };
         }
         let path = from(self.folder, &text);

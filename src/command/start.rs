@@ -12,9 +12,9 @@ use crate::budget::{Budget, Spend};
 use crate::engine::EngineId;
 use crate::machine::spec::RamLimit;
 use crate::settings::flag::Takes;
-use crate::settings::ollama::is_inherited;
+use crate::settings::ollama::{apply_variables, is_inherited};
 use crate::settings::written::is_on;
-use crate::settings::{Flag, GivenOption, LlamaProgram, ProgramDefaults, ServerOption, Settings};
+use crate::settings::{Flag, GivenOption, LlamaProgram, ProgramDefaults, ServerOption, Settings, Source};
 
 /// Bytes of the values that an option has together, where each adds to those before it.
 const MOST_LISTED: usize = 64 << 10;
@@ -301,21 +301,18 @@ impl Start {
     /// One sentence on the first value that is not accepted.
     pub fn settings(&self) -> Result<Settings, String> {
         let mut settings = Settings::default();
+        self.declined.iter().for_each(|flag| settings.turn_off(*flag, Source::Command));
         for (flag, text) in self.defaults.iter().flat_map(|defaults| defaults.options()) {
-            if !self.declined.contains(flag) {
-                flag.read(&mut settings, text)?;
-            }
+            settings.give(*flag, text, Source::Program)?;
         }
         for (flag, text) in self.options() {
-            flag.read(&mut settings, &text).map_err(|sentence| format!("--{}: {sentence}", flag.name()))?;
+            let given = settings.give(flag, &text, Source::Command);
+            given.map_err(|sentence| format!("--{}: {sentence}", flag.name()))?;
         }
-        let variable =
-            |name: &str| self.server_env.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.clone());
         if self.program.is_none() {
-            let inherited = self.server_env.iter().filter(|(name, _)| is_inherited(name));
-            settings.ollama.server.inherited = inherited.cloned().collect();
-            crate::settings::ollama::apply_variables(&mut settings, &variable);
+            apply_variables(&mut settings, &self.server_env, true);
         }
+        settings.forget(&Flag::OF_PROJECTOR);
         Ok(settings)
     }
 

@@ -8,8 +8,8 @@ use toml::Value;
 use super::{ModelLocation, comment};
 use crate::engine::{EngineVersion, PlanRequest};
 use crate::model::CATALOGUE;
+use crate::settings::Flag;
 use crate::settings::flag::Takes;
-use crate::settings::{Flag, Settings};
 use crate::text::{exact, in_quotes, is_printable, one_line, shell_word, without_secrets};
 
 /// A plan as it is asked for.
@@ -68,9 +68,6 @@ impl Scenario {
         let mut asked = settings.clone();
         if asked.release.is_none() && !engine.facts().is_ollama {
             asked.release = version.release;
-        }
-        if asked.ollama.ctx_is_given {
-            asked.ollama.sources = Settings::default().ollama.sources;
         }
         for &flag in Flag::ALL {
             let said_otherwise = flag == Flag::Context && asked.ollama.ctx_is_given;

@@ -15,7 +15,7 @@ use crate::model::mixture::{ExactAfter, Quantisation};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
-use crate::source::{GivenKnobs, Package, Roots};
+use crate::source::{Package, Roots};
 
 /// The request for every model.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,10 +24,8 @@ pub struct SurveyRequest {
     pub engine: EngineId,
     /// The machine.
     pub machine: Arc<Machine>,
-    /// The knobs; each model's tag parameters are added.
+    /// The knobs; each model's tag parameters are added under what the user gives.
     pub settings: Settings,
-    /// Knobs set by the user, which tags must not override.
-    pub held: GivenKnobs,
     /// Convert every model to this quantisation; without it, models of the catalogue are planned in the one that is
     /// best for the machine, or else in their usual one.
     pub quant: Option<Quantisation>,
@@ -43,7 +41,7 @@ impl SurveyRequest {
             None => package,
         };
         let mut settings = self.settings.clone();
-        package.apply_to(&mut settings, self.held);
+        package.apply_to(&mut settings);
         Ok(PlanRequest::new(self.engine, package.model, Arc::clone(&self.machine), settings))
     }
 

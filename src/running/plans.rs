@@ -14,7 +14,7 @@ use crate::machine::{Backend, Cpu, Drivers, Gpu, Machine, Origin, Os, Ram, prese
 use crate::observed::sample::{DeviceSample, Listed, ProgramSample, RAM, Sample};
 use crate::observed::{Mib, Observation, ProcessMemory, ShownCommand};
 use crate::settings::{Context, Settings};
-use crate::source::{self, GivenKnobs, Roots};
+use crate::source::{self, Roots};
 use crate::units::Bytes;
 
 /// The plan of `program` on `machine` as it was before it took its memory.
@@ -105,7 +105,7 @@ fn of_listed(listed: &Listed, machine: Machine, roots: &Roots) -> Result<Running
     let package =
         opened.and_then(|opened| opened.package(&mut source::no_progress)).map_err(|error| error.to_string())?;
     let mut settings = Settings::default();
-    package.apply_to(&mut settings, GivenKnobs::default());
+    package.apply_to(&mut settings);
     settings.ctx = listed.context.map_or(settings.ctx, Context::Tokens);
     RunningPlan::of(PlanRequest::new(EngineId::default(), package.model, machine, settings))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::adapter::{KvOverride, Lora};
 use super::draft::{DraftSettings, LlamaProgram, LoadMode, MmprojOptions, Pooling};
+use super::given::GivenValues;
 use super::ollama::OllamaSettings;
 use super::placement::{DeviceName, LazyMode, SplitMode, TensorOverride};
 use super::release::{Build, NearestRelease, Release};
@@ -135,6 +136,8 @@ pub struct Settings {
     pub gpus_registered_last: bool,
     /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
+    /// Who gave what.
+    pub given: GivenValues,
 }
 
 impl Settings {

@@ -833,6 +833,9 @@ flags! {
 }
 
 impl Flag {
+    /// Those that say which projector is loaded.
+    pub const OF_PROJECTOR: [Self; 2] = [Self::Mmproj, Self::NoMmproj];
+
     /// Whether `engine` reads it.
     pub fn is_read_by(self, engine: EngineId) -> bool {
         let ReadBy { llama_server, ollama, estimators } = self.row().read_by;
@@ -861,6 +864,23 @@ impl Flag {
     /// The option of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|flag| flag.name() == name)
+    }
+
+    /// Whether neither can be given besides the other.
+    pub fn excludes(self, other: Self) -> bool {
+        let (one, other) = (self.row(), other.row());
+        one.conflicts.contains(&other.names[0]) || other.conflicts.contains(&one.names[0])
+    }
+
+    /// Whether it says what the variable says: its own, or that of another option of which Ollama has the same variable.
+    pub fn stands_for(self, variable: &str) -> bool {
+        let is_of = |flag: &Self| {
+            let mut variables = flag.row().variables.iter().filter(|known| !known.means.is_alone());
+            flag.row().ollama == Some(variable) || variables.any(|known| known.name == variable)
+        };
+        let ollama = self.row().ollama;
+        let same = |flag: &&Self| **flag == self || ollama.is_some() && flag.row().ollama == ollama;
+        Self::ALL.iter().filter(same).any(is_of)
     }
 
     /// As an engine calls it that ignores it: it may stand for others.

@@ -10,7 +10,8 @@ use serde_json::Value as Json;
 
 use super::fields::Settings;
 use super::flag::{Flag, VariableMeaning};
-use super::knob::{Knob, MAX_VALUE};
+use super::given::Source;
+use super::knob::MAX_VALUE;
 use super::programs::Ships;
 use super::release::{NearestRelease, Release};
 use super::seen;
@@ -47,8 +48,6 @@ pub struct OllamaSettings {
     pub ctx_is_given: bool,
     /// Variables of its server.
     pub server: ServerVariables,
-    /// Who set what.
-    pub sources: Sources,
 }
 
 /// What a request asks of a model.
@@ -114,33 +113,40 @@ pub struct ServerVariables {
     pub inherited: BTreeMap<String, String>,
 }
 
+/// The options of a request that this program has too.
+const REQUESTED: [(&str, Flag); 3] =
+    [("num_ctx", Flag::Context), ("num_batch", Flag::Batch), ("num_gpu", Flag::GpuLayers)];
 /// The default of `num_batch`.
 const NUM_BATCH: u64 = 512;
 
-/// Sets what `options` set. Null counts as given, with the default's value; unknown options are passed over.
+/// Sets what `options` set, except for what a source above has given. Null counts as given, with the default's value; unknown
+/// options are passed over.
 ///
 /// # Errors
 /// Ollama's own sentence, if an option has the wrong type.
 pub fn apply_options(settings: &mut Settings, options: &Map<String, Json>, source: Source) -> Result<(), String> {
     for (name, value) in options {
         let integer = || integer(name, value);
+        let flag = REQUESTED.iter().find(|(known, _)| known == name).map(|(_, flag)| *flag);
+        if flag.is_some_and(|flag| settings.is_settled(flag, source)) {
+            continue;
+        }
         match name.as_str() {
             "num_ctx" => {
                 let tokens = integer()?;
-                settings.ollama.ctx_is_given = tokens.is_none();
-                if let Some(tokens) = tokens {
-                    settings.ctx = Context::Tokens(at_least_none(tokens));
-                }
-                settings.set_by(Knob::Context, source);
+                settings.give_by(Flag::Context, source, |settings| {
+                    settings.ollama.ctx_is_given = tokens.is_none();
+                    settings.ctx = tokens.map_or(settings.ctx, |tokens| Context::Tokens(at_least_none(tokens)));
+                });
             }
             "num_batch" => {
-                settings.batch = Some(integer()?.map_or(NUM_BATCH, at_least_none));
-                settings.set_by(Knob::Batch, source);
+                let tokens = integer()?.map_or(NUM_BATCH, at_least_none);
+                settings.give_by(Flag::Batch, source, |settings| settings.batch = Some(tokens));
             }
             "num_gpu" => {
                 let layers = integer()?.map(u64::try_from).and_then(Result::ok);
-                settings.gpu_layers = layers.map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
-                settings.set_by(Knob::GpuLayers, source);
+                let layers = layers.map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
+                settings.give_by(Flag::GpuLayers, source, |settings| settings.gpu_layers = layers);
             }
             "main_gpu" => settings.ollama.main_gpu = integer()?.or(settings.ollama.main_gpu),
             "num_thread" => settings.ollama.num_thread = integer()?.or(settings.ollama.num_thread),
@@ -235,81 +241,6 @@ impl OllamaVersion {
     }
 }
 
-/// Who set a value, in the order in which one overrides the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The request: an option of the command line, or a knob.
-    Request,
-    /// The model's Modelfile.
-    Modelfile,
-    /// A variable of the server.
-    Variable(&'static str),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Request => f.write_str("by request"),
-            Self::Modelfile => f.write_str("by the Modelfile"),
-            Self::Variable(name) => write!(f, "by {name}"),
-        }
-    }
-}
-
-/// The values of knobs that a Modelfile or a variable set, each with its source; what a knob holds besides was asked
-/// for by the user.
-#[derive(Clone, Debug, Default)]
-pub struct Sources(Vec<(Knob, Value, Source)>);
-
-/// Who set a value does not make settings differ.
-impl PartialEq for Sources {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-/// A knob's value, to notice when the user moves it.
-#[derive(Clone, Debug, PartialEq)]
-enum Value {
-    Context(Context),
-    Layers(GpuLayers),
-    Number(Option<u64>),
-    Text(String),
-}
-
-impl Value {
-    fn of(knob: Knob, settings: &Settings) -> Self {
-        match knob {
-            Knob::Context => Self::Context(settings.ctx),
-            Knob::GpuLayers => Self::Layers(settings.gpu_layers),
-            Knob::Parallel => Self::Number(settings.parallel),
-            Knob::Batch => Self::Number(settings.batch),
-            Knob::FlashAttn => Self::Text(settings.flash_attn.name().to_owned()),
-            Knob::CacheTypeK => Self::Text(format!("{:?}", settings.cache_type_k)),
-            Knob::CacheTypeV => Self::Text(format!("{:?}", settings.cache_type_v)),
-            _ => Self::Number(None),
-        }
-    }
-}
-
-impl Settings {
-    /// Remembers that `source` set `knob` to what it is now.
-    pub fn set_by(&mut self, knob: Knob, source: Source) {
-        let value = Value::of(knob, self);
-        self.ollama.sources.0.retain(|(other, ..)| *other != knob);
-        self.ollama.sources.0.push((knob, value, source));
-    }
-
-    /// Who set `knob`; none if nobody did, and the engine decides.
-    pub fn source_of(&self, knob: Knob) -> Option<Source> {
-        let now = Value::of(knob, self);
-        let known = self.ollama.sources.0.iter().find(|(other, value, _)| *other == knob && *value == now);
-        known
-            .map(|(.., source)| *source)
-            .or_else(|| (now != Value::of(knob, &Self::default())).then_some(Source::Request))
-    }
-}
-
 impl Endpoint {
     /// As it is typed; none for whatever the model is for.
     pub const fn typed(self) -> Option<&'static str> {
@@ -358,9 +289,14 @@ impl ServerVariables {
     }
 }
 
-/// Sets what the variables set, as the server would; `get` looks one up. Returns one sentence for each that shows.
-pub fn apply_variables(settings: &mut Settings, get: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-    let mut variables = Variables { settings, get, notes: Vec::new(), ignored: Vec::new() };
+/// Sets what the variables set, as the server would, except for what a source above has given. `is_passed_on` if there is a
+/// llama-server that gets them. Returns one sentence for each that shows.
+pub fn apply_variables(settings: &mut Settings, variables: &[(String, String)], is_passed_on: bool) -> Vec<String> {
+    if is_passed_on {
+        let inherited = variables.iter().filter(|(name, _)| is_inherited(name) && !settings.is_settled_variable(name));
+        settings.ollama.server.inherited = inherited.cloned().collect();
+    }
+    let mut variables = Variables { settings, all: variables, is_passed_on, notes: Vec::new(), ignored: Vec::new() };
     variables.knobs();
     variables.cache_type();
     variables.server();
@@ -372,16 +308,17 @@ pub fn apply_variables(settings: &mut Settings, get: &dyn Fn(&str) -> Option<Str
 
 struct Variables<'a> {
     settings: &'a mut Settings,
-    get: &'a dyn Fn(&str) -> Option<String>,
+    all: &'a [(String, String)],
+    is_passed_on: bool,
     notes: Vec<String>,
     ignored: Vec<String>,
 }
 
 impl Variables<'_> {
     fn text(&self, name: &str) -> Option<String> {
-        let value = (self.get)(name)?;
+        let (_, value) = self.all.iter().rfind(|(known, _)| known == name)?;
         let value = value.trim().trim_matches(['"', '\'']).to_owned();
-        (!value.is_empty()).then_some(value)
+        (!value.is_empty() && !self.settings.is_settled_variable(name)).then_some(value)
     }
 
     /// A number up to `most`; what is none counts as unset.
@@ -394,35 +331,45 @@ impl Variables<'_> {
         Some((text, value?))
     }
 
-    fn note(&mut self, name: &str, text: &str, effect: &str) {
-        self.notes.push(format!("{effect} by {name}={}", shown(name, text)));
+    /// Gives `flag` what its variable says, with a sentence on the `effect`.
+    fn give(&mut self, flag: Flag, (name, text): (&'static str, &str), effect: &str, set: impl FnOnce(&mut Settings)) {
+        if self.settings.give_by(flag, Source::Variable(name), set) && !effect.is_empty() {
+            self.notes.push(format!("{effect} by {name}={}", shown(name, text)));
+        }
     }
 
     fn knobs(&mut self) {
-        if let Some((text, tokens @ 1..)) = self.number("OLLAMA_CONTEXT_LENGTH", MAX_VALUE) {
-            self.settings.ctx = Context::Tokens(tokens);
-            self.settings.set_by(Knob::Context, Source::Variable("OLLAMA_CONTEXT_LENGTH"));
-            self.note("OLLAMA_CONTEXT_LENGTH", &text, "the context is set");
+        let name = "OLLAMA_CONTEXT_LENGTH";
+        if let Some((text, tokens @ 1..)) = self.number(name, MAX_VALUE) {
+            self.give(Flag::Context, (name, &text), "the context is set", |settings| {
+                settings.ctx = Context::Tokens(tokens);
+            });
         }
-        if let Some((text, sequences @ 1..)) = self.number("OLLAMA_NUM_PARALLEL", MAX_VALUE) {
-            self.settings.parallel = Some(sequences);
-            self.settings.set_by(Knob::Parallel, Source::Variable("OLLAMA_NUM_PARALLEL"));
-            self.note("OLLAMA_NUM_PARALLEL", &text, "the number of parallel sequences is set");
+        let name = "OLLAMA_NUM_PARALLEL";
+        if let Some((text, sequences @ 1..)) = self.number(name, MAX_VALUE) {
+            self.give(Flag::Parallel, (name, &text), "the number of parallel sequences is set", |settings| {
+                settings.parallel = Some(sequences);
+            });
         }
-        if let Some((text, bytes @ 1..)) = self.number("OLLAMA_GPU_OVERHEAD", u64::MAX) {
-            self.settings.gpu_overhead = Bytes(bytes);
-            self.note("OLLAMA_GPU_OVERHEAD", &text, "the memory kept free on each GPU is set");
+        let name = "OLLAMA_GPU_OVERHEAD";
+        if let Some(text) = self.text(name) {
+            // none is said too, and what is no number is none
+            let bytes = self.number(name, u64::MAX).map_or(0, |(_, bytes)| bytes);
+            let effect = if bytes > 0 { "the memory kept free on each GPU is set" } else { "" };
+            self.give(Flag::GpuOverhead, (name, &text), effect, |settings| settings.gpu_overhead = Bytes(bytes));
         }
-        if let Some(text) = self.text("OLLAMA_FLASH_ATTENTION") {
+        let name = "OLLAMA_FLASH_ATTENTION";
+        if let Some(text) = self.text(name) {
             let on = is_on(&text);
-            self.settings.flash_attn = if on { FlashAttn::On } else { FlashAttn::Off };
-            self.settings.set_by(Knob::FlashAttn, Source::Variable("OLLAMA_FLASH_ATTENTION"));
             let effect = if on { "flash attention is turned on" } else { "flash attention is turned off" };
-            self.note("OLLAMA_FLASH_ATTENTION", &text, effect);
+            self.give(Flag::FlashAttn, (name, &text), effect, |settings| {
+                settings.flash_attn = if on { FlashAttn::On } else { FlashAttn::Off };
+            });
         }
-        if let Some(text) = self.text("OLLAMA_SCHED_SPREAD").filter(|text| is_on(text)) {
-            self.settings.spread = true;
-            self.note("OLLAMA_SCHED_SPREAD", &text, "the layers are spread over all GPUs");
+        let name = "OLLAMA_SCHED_SPREAD";
+        if let Some(text) = self.text(name).filter(|text| is_on(text)) {
+            let effect = "the layers are spread over all GPUs";
+            self.give(Flag::Spread, (name, &text), effect, |settings| settings.spread = true);
         }
     }
 
@@ -431,15 +378,16 @@ impl Variables<'_> {
         let Some(text) = self.text(name).map(|text| text.to_lowercase()) else { return };
         match text.parse::<CacheType>() {
             Ok(ty) => {
-                (self.settings.cache_type_k, self.settings.cache_type_v) = (Some(ty), Some(ty));
-                self.settings.set_by(Knob::CacheTypeK, Source::Variable(name));
-                self.settings.set_by(Knob::CacheTypeV, Source::Variable(name));
-                self.note(name, &text, "the KV cache type is set");
+                self.give(Flag::CacheTypeK, (name, &text), "", |settings| settings.cache_type_k = Some(ty));
+                let effect = "the KV cache type is set";
+                self.give(Flag::CacheTypeV, (name, &text), effect, |settings| settings.cache_type_v = Some(ty));
             }
             Err(reason) => {
                 let reason = if shown(name, &text) == text { reason } else { "it is no type of a cache".to_owned() };
-                self.ignored.push(format!("{name} is passed on as it is, and refused: {reason}"));
-                self.settings.ollama.server.unknown_cache_type = Some(text);
+                let becomes = if self.is_passed_on { "passed on as it is, and refused" } else { "ignored" };
+                self.ignored.push(format!("{name} is {becomes}: {reason}"));
+                // earlier releases take what they do not know for f16
+                self.settings.ollama.server.unknown_cache_type = self.is_passed_on.then_some(text);
             }
         }
     }
@@ -464,27 +412,25 @@ impl Variables<'_> {
     /// What llama-server reads itself for all that no option says.
     fn llama_server(&mut self) {
         let named = |name: &str| {
-            let variables =
-                |flag: Flag| flag.row().variables.iter().map(move |variable| (flag, variable.means, variable.name));
-            Flag::ALL.iter().flat_map(|flag| variables(*flag)).find(|(_, _, known)| *known == name)
+            let variables = |flag: Flag| flag.row().variables.iter().map(move |variable| (flag, variable));
+            Flag::ALL.iter().flat_map(|flag| variables(*flag)).find(|(_, variable)| variable.name == name)
         };
         for (name, value) in self.settings.ollama.server.inherited.clone() {
             if name == "LLAMA_ARG_FIT" {
                 self.settings.ollama.server.no_fit = matches!(value.as_str(), "off" | "0" | "false");
-            } else if let Some((flag, means, _)) =
-                named(&name).filter(|(_, means, _)| *means != VariableMeaning::Passed && !means.is_alone())
+            } else if let Some((flag, variable)) = named(&name)
+                .filter(|(_, variable)| variable.means != VariableMeaning::Passed && !variable.means.is_alone())
             {
-                // what Ollama was told of both types is llama-server's argument
-                if flag.row().ollama.is_some() && flag.is_given(self.settings) {
-                    continue;
-                }
-                let text = match means {
+                let text = match variable.means {
                     VariableMeaning::Presence => "true".to_owned(),
                     VariableMeaning::Not => (!is_on(&value)).to_string(),
                     _ => value.clone(),
                 };
-                if flag.read(self.settings, text.trim()).is_err() {
-                    flag.reset(self.settings);
+                match self.settings.give(flag, text.trim(), Source::Variable(variable.name)) {
+                    Ok(true) => {}
+                    // what Ollama was told of both types is llama-server's argument
+                    Ok(false) => continue,
+                    Err(_) => flag.reset(self.settings),
                 }
             } else {
                 continue;
@@ -662,6 +608,91 @@ mod shipped_tests {
 mod variables_tests {
     use super::*;
     use rstest::rstest;
+
+    fn filled(before: &Settings, variables: &[(&str, &str)], is_passed_on: bool) -> (Settings, Vec<String>) {
+        let mut settings = before.clone();
+        let variables: Vec<(String, String)> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let notes = apply_variables(&mut settings, &variables, is_passed_on);
+        (settings, notes)
+    }
+
+    #[test]
+    fn each_variable_sets_its_knob_with_a_note() {
+        let (settings, notes) = filled(
+            &Settings::default(),
+            &[
+                ("OLLAMA_CONTEXT_LENGTH", " 16384 "),
+                ("OLLAMA_NUM_PARALLEL", "4"),
+                ("OLLAMA_KV_CACHE_TYPE", "\"Q8_0\""),
+                ("OLLAMA_FLASH_ATTENTION", "1"),
+                ("OLLAMA_GPU_OVERHEAD", "536870912"),
+                ("OLLAMA_SCHED_SPREAD", "true"),
+            ],
+            true,
+        );
+        let expected = Settings {
+            ctx: Context::Tokens(16_384),
+            parallel: Some(4),
+            cache_type_k: Some(CacheType::Q8_0),
+            cache_type_v: Some(CacheType::Q8_0),
+            flash_attn: FlashAttn::On,
+            gpu_overhead: Bytes::mib(512),
+            spread: true,
+            ..Settings::default()
+        };
+        assert_eq!((&settings, notes.len()), (&expected, 6));
+        for flag in [Flag::Context, Flag::Parallel, Flag::CacheTypeK, Flag::CacheTypeV, Flag::FlashAttn, Flag::Spread] {
+            let name = flag.row().ollama.unwrap();
+            assert_eq!(settings.source_of(flag), Some(Source::Variable(name)));
+        }
+    }
+
+    #[test]
+    fn options_override_variables() {
+        let mut before = Settings::default();
+        for (flag, text) in [(Flag::Parallel, "2"), (Flag::CacheTypeK, "f16"), (Flag::FlashAttn, "auto")] {
+            before.give(flag, text, Source::CommandLine).unwrap();
+        }
+        let variables = [
+            ("OLLAMA_NUM_PARALLEL", "4"),
+            ("OLLAMA_KV_CACHE_TYPE", "q4_0"),
+            ("OLLAMA_FLASH_ATTENTION", "0"),
+            // of both types Ollama has one variable
+            ("LLAMA_ARG_CACHE_TYPE_V", "q4_0"),
+        ];
+        assert_eq!(filled(&before, &variables, true), (before, Vec::new()));
+    }
+
+    #[test]
+    fn what_ollama_is_told_stands_over_what_llama_server_reads() {
+        let variables =
+            [("LLAMA_ARG_CACHE_TYPE_K", "q4_0"), ("OLLAMA_KV_CACHE_TYPE", "q8_0"), ("LLAMA_ARG_FIT_TARGET", "100")];
+        let (settings, notes) = filled(&Settings::default(), &variables, true);
+        assert_eq!((settings.cache_type_k, settings.fit_target), (Some(CacheType::Q8_0), Some(Bytes::mib(100))));
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert_eq!(settings.ollama.server.inherited.len(), 2);
+        assert_eq!(filled(&Settings::default(), &variables, false).0.fit_target, None);
+    }
+
+    #[test]
+    fn what_ollama_ignores_is_ignored_and_said() {
+        let variables =
+            [("OLLAMA_CONTEXT_LENGTH", "lots"), ("OLLAMA_KV_CACHE_TYPE", "q3"), ("OLLAMA_SCHED_SPREAD", "0")];
+        let nothing = Settings::default();
+        let (settings, notes) = filled(&nothing, &variables, false);
+        assert_eq!((&settings, notes.len()), (&nothing, 2));
+        let unknown = filled(&nothing, &variables, true).0.ollama.server.unknown_cache_type;
+        assert_eq!(unknown.as_deref(), Some("q3"));
+        let zeros = [("OLLAMA_CONTEXT_LENGTH", "0"), ("OLLAMA_NUM_PARALLEL", ""), ("OLLAMA_GPU_OVERHEAD", "0")];
+        assert_eq!(filled(&nothing, &zeros, true), (nothing, Vec::new()));
+    }
+
+    #[test]
+    fn flash_attention_can_be_forbidden() {
+        let (settings, _) = filled(&Settings::default(), &[("OLLAMA_FLASH_ATTENTION", "false")], true);
+        assert_eq!(settings.flash_attn, FlashAttn::Off);
+    }
 
     #[rstest]
     #[case("5m", Some(300))]

@@ -9,7 +9,7 @@ use super::file::LocalFile;
 use super::progress::{Progress, ProgressCallback, ProgressSource, no_progress};
 use super::read_from::ReadFrom;
 use super::store::{EntryState, Store, StoreEntry, beside};
-use super::tag::{GivenKnobs, TagParameters};
+use super::tag::TagParameters;
 use crate::catalogue;
 use crate::engine::llama_cpp::projector::{self, Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
@@ -19,7 +19,7 @@ use crate::model::mixture::{ExactAfter, Mixture, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
 use crate::settings::ollama::DraftModel;
-use crate::settings::{KvOverride, OllamaVersion, Release, Settings};
+use crate::settings::{Flag, KvOverride, OllamaVersion, Release, Settings};
 use crate::units::Bytes;
 
 /// An opened model.
@@ -345,16 +345,18 @@ impl From<Model> for Package {
 }
 
 impl Package {
-    /// Applies the sizes of adapters and projector and the tag's parameters to `settings`, except for knobs in `held`.
-    /// Returns one sentence per parameter applied, without a full stop.
-    pub fn apply_to(&self, settings: &mut Settings, held: GivenKnobs) -> Vec<String> {
+    /// Applies the sizes of adapters and projector and the tag's parameters to `settings`, except for what a source above the
+    /// tag has given. Returns one sentence per parameter applied, without a full stop.
+    pub fn apply_to(&self, settings: &mut Settings) -> Vec<String> {
         settings.adapters = self.adapters;
-        if !held.projector {
+        if !Flag::OF_PROJECTOR.into_iter().any(|flag| settings.is_given(flag)) {
             settings.projector.clone_from(&self.projector);
         }
-        let mut notes = self.knobs.apply(settings, held);
+        let mut notes = self.knobs.apply(settings);
         settings.ollama.draft = self.ollama.as_ref().and_then(|known| known.draft).or(settings.ollama.draft);
-        if let Some(version) = self.ollama.as_ref().and_then(|known| known.version).filter(|_| !held.ollama) {
+        if let Some(version) =
+            self.ollama.as_ref().and_then(|known| known.version).filter(|_| !settings.gives_version())
+        {
             settings.ollama.version = version;
             notes.push(format!("planned for Ollama {version}, which runs here"));
         }

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::settings::knob::{Knob, MAX_VALUE};
-use crate::settings::{Context, GpuLayers, Settings, Source};
+use crate::settings::knob::MAX_VALUE;
+use crate::settings::{Context, Flag, GpuLayers, Settings, Source};
 
 /// The parameters of a tag that affect a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,33 +16,22 @@ pub struct TagParameters {
     pub draft_num_predict: Option<i32>,
 }
 
-/// Knobs set by the user, which tags must not override.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
-pub struct GivenKnobs {
-    /// The context.
-    pub ctx: bool,
-    /// Layers on GPUs.
-    pub gpu_layers: bool,
-    /// The projector.
-    pub projector: bool,
-    /// Ollama's version.
-    pub ollama: bool,
-}
-
 impl TagParameters {
-    /// Applies the parameters to `settings`, except for knobs in `held`; returns one sentence for each.
-    pub fn apply(self, settings: &mut Settings, held: GivenKnobs) -> Vec<String> {
+    /// Gives `settings` the parameters, except for what a source above has given; returns one sentence for each.
+    pub(super) fn apply(self, settings: &mut Settings) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
-            settings.ctx = Context::Tokens(tokens.min(MAX_VALUE));
-            settings.set_by(Knob::Context, Source::Modelfile);
-            notes.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
+        let is_raw = settings.raw;
+        if let Some(tokens) = self.num_ctx.filter(|_| !is_raw) {
+            let ctx = Context::Tokens(tokens.min(MAX_VALUE));
+            if settings.give_by(Flag::Context, Source::Tag, |settings| settings.ctx = ctx) {
+                notes.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
+            }
         }
-        if let Some(layers) = self.num_gpu.filter(|_| !held.gpu_layers) {
-            settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
-            settings.set_by(Knob::GpuLayers, Source::Modelfile);
-            notes.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
+        if let Some(layers) = self.num_gpu.filter(|_| !is_raw) {
+            let gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, GpuLayers::Count);
+            if settings.give_by(Flag::GpuLayers, Source::Tag, |settings| settings.gpu_layers = gpu_layers) {
+                notes.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
+            }
         }
         if let Some(tokens) = self.draft_num_predict.filter(|_| settings.ollama.draft_num_predict.is_none()) {
             settings.ollama.draft_num_predict = Some(tokens.into());

@@ -23,7 +23,6 @@ use crate::machine::what_if::WhatIf;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
-use crate::source::GivenKnobs;
 use crate::speed::Speeds;
 use crate::units::Bytes;
 
@@ -34,7 +33,7 @@ use library::Library;
 use live::Replan;
 pub use live::{Detection, FoundMachine, LiveMemory};
 pub use model::{Load, Loading};
-use model::{ModelLocations, QuantisedModels, Tag, TagDefaults};
+use model::{ModelLocations, QuantisedModels};
 use refresh::Planning;
 pub use refresh::{AnswerState, KnownLimits, LimitsState};
 use thresholds::Thresholds;
@@ -97,8 +96,6 @@ pub struct InitialState {
     pub detection: Detection,
     /// Whether its free memory is followed.
     pub live: LiveMemory,
-    /// Knobs set by the user, which the model's tag must not override.
-    pub held: GivenKnobs,
     /// What the user prefers.
     pub preferences: Preferences,
     /// Colours and characters.
@@ -152,7 +149,6 @@ pub struct App {
     /// It was asked whether the changed plan is to be left.
     pub(crate) asked_to_quit: bool,
 
-    pub(crate) tag: Tag,
     pub(super) locations: ModelLocations,
     replan: Replan,
     planning: Option<Planning>,
@@ -206,7 +202,6 @@ impl App {
             notice: None,
             leave: None,
             asked_to_quit: false,
-            tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             locations: ModelLocations::default(),
             replan: Replan::User,
             planning: None,
@@ -225,7 +220,6 @@ impl App {
             machine: (*request.machine).clone(),
             detection: Detection::Done,
             live: LiveMemory::Off,
-            held: GivenKnobs::default(),
             preferences: Preferences::default(),
             theme,
             size,

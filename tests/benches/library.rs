@@ -21,7 +21,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::library::{self, Item, ModelStatus, SurveyRequest};
 use plimsoll::machine::Machine;
 use plimsoll::settings::Settings;
-use plimsoll::source::{GivenKnobs, Roots};
+use plimsoll::source::Roots;
 use plimsoll::units::Bytes;
 
 fn main() {
@@ -34,7 +34,6 @@ fn question(engine: &str, machine: Machine) -> SurveyRequest {
         engine: engine.parse::<EngineId>().unwrap(),
         machine: Arc::new(machine),
         settings: Settings::default(),
-        held: GivenKnobs::default(),
         quant: None,
     }
 }

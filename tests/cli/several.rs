@@ -104,8 +104,9 @@ fn the_variables_of_an_ollama_make_the_same_set() {
     let given: Vec<&str> = given.iter().map(String::as_str).collect();
     assert_eq!(figures(&json(&mut run(&given))), figures(&asked), "{written}");
     let mut settings = Settings::default();
-    let value = |name: &str| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned());
-    apply_variables(&mut settings, &value);
+    let variables: Vec<(String, String)> =
+        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    apply_variables(&mut settings, &variables, true);
     assert_eq!((settings.parallel, settings.ollama.server.max_loaded_models), (Some(2), Some(3)), "{written}");
     assert_ne!(settings.ctx, Context::Tokens(4096));
     // contexts of their own are no variable

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll::library::ModelOrigin;
 use plimsoll::model::Projector;
-use plimsoll::settings::{Context, GpuLayers, Settings};
+use plimsoll::settings::{Context, Flag, GpuLayers, Settings, Source};
 use plimsoll::source::store::Store;
 use plimsoll::source::{Package, Progress, TagParameters};
 use plimsoll::tui::action::{Action, Gesture};
@@ -327,6 +327,22 @@ fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
     let Context::Tokens(turned) = harness.host.app.settings.ctx else { panic!("a value was set") };
     open(&mut harness, "/models/qwen.gguf");
     assert_eq!(harness.host.app.settings, Settings { ctx: Context::Tokens(turned), ..before });
+}
+
+/// As `plan --command` has it: the tag stands over the server's variables, and another model is planned without it.
+#[test]
+fn a_tag_stands_over_the_variables_of_a_pasted_command() {
+    let mut harness = harness();
+    let knobs = TagParameters { num_ctx: Some(12_288), ..TagParameters::default() };
+    harness.fakes.models.insert("m:1b".to_owned(), Ok(Package { knobs, ..package("qwen3-8b") }));
+    let source = |harness: &Harness| harness.host.app.settings.source_of(Flag::Context);
+    harness.act(Action::Paste("OLLAMA_CONTEXT_LENGTH=8192 ollama run m:1b".to_owned()));
+    assert_eq!((harness.host.app.settings.ctx, source(&harness)), (Context::Tokens(12_288), Some(Source::Tag)));
+    harness.press("b");
+    harness.write("/models/qwen.gguf");
+    harness.press("Enter");
+    let by_variable = Some(Source::Variable("OLLAMA_CONTEXT_LENGTH"));
+    assert_eq!((harness.host.app.settings.ctx, source(&harness)), (Context::Tokens(8192), by_variable));
 }
 
 #[test]

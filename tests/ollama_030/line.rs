@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll::engine::PreparedModel;
 use plimsoll::machine::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
 use plimsoll::model::{Model, Projector};
-use plimsoll::settings::ollama::{DraftModel, Endpoint, apply_options, apply_variables, is_inherited};
+use plimsoll::settings::ollama::{DraftModel, Endpoint, apply_options, apply_variables};
 use plimsoll::settings::{OllamaVersion, Settings, Source};
 use plimsoll::units::Bytes;
 use serde_json::Value as Json;
@@ -58,12 +58,10 @@ impl Line {
         let request = &self.question["loads"][place];
         let mut settings = Settings::default();
         let env = self.question["env"].as_object().cloned().unwrap_or_default();
-        let get = |name: &str| env.get(name).and_then(Json::as_str).map(str::to_owned);
+        let env: Vec<(String, String)> =
+            env.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect();
         settings.ollama.version = self.version;
-        let inherited = env.iter().filter(|(name, _)| is_inherited(name));
-        settings.ollama.server.inherited =
-            inherited.map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect();
-        apply_variables(&mut settings, &get);
+        apply_variables(&mut settings, &env, true);
         settings.ollama.endpoint = if request["endpoint"] == "embed" { Endpoint::Embed } else { Endpoint::Generate };
         settings.ollama.shift = request["shift"].as_bool();
         settings.ollama.go_template = request["go_template"].as_bool().unwrap_or(false);

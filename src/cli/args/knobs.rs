@@ -14,7 +14,7 @@ use crate::engine::EngineId;
 use crate::machine::spec::RamLimit;
 use crate::machine::{CpuInstructions, Link, Os, drivers};
 use crate::settings::flag::{Flag, Takes};
-use crate::settings::{ProgramDefaults, Settings};
+use crate::settings::{ProgramDefaults, Settings, Source};
 use crate::units::Bandwidth;
 
 const KNOBS: &str = "Knobs";
@@ -27,10 +27,8 @@ pub(in super::super) struct KnobArgs {
     pub(in super::super) engine: Option<EngineId>,
     /// What only Ollama is asked.
     pub(in super::super) ollama: OllamaArgs,
-    /// The settings of the options that are given.
+    /// What the options give.
     pub(in super::super) settings: Settings,
-    /// Those options.
-    pub(in super::super) given: Vec<Flag>,
     /// The projector's file.
     pub(in super::super) mmproj: Option<PathBuf>,
     /// The draft.
@@ -39,27 +37,24 @@ pub(in super::super) struct KnobArgs {
     pub(in super::super) remarks: Vec<String>,
     /// What the program of `--release`, or of a command that was pasted, sets by itself.
     pub(in super::super) defaults: Option<&'static ProgramDefaults>,
-    /// Options that were turned off.
-    pub(in super::super) declined: Vec<Flag>,
     /// A scenario says all that a plan depends on: neither the environment nor config.toml do.
     pub(in super::super) is_complete: bool,
 }
 
 impl KnobArgs {
-    /// Whether the option is given.
-    pub(in super::super) fn is_given(&self, flag: Flag) -> bool {
-        self.given.contains(&flag)
-    }
-
-    /// Gives `flag` the value `text`.
+    /// Gives `flag` the value `text`, unless a source above `by` has.
     ///
     /// # Errors
     /// One sentence that names the accepted values.
-    pub(in super::super) fn give(&mut self, flag: Flag, text: &str) -> Result<(), String> {
-        flag.read(&mut self.settings, text)?;
-        self.given.push(flag);
-        if flag == Flag::Release {
-            self.defaults = ProgramDefaults::named(text);
+    pub(in super::super) fn give(&mut self, flag: Flag, text: &str, by: Source) -> Result<(), String> {
+        if self.settings.give(flag, text, by)? {
+            match flag {
+                Flag::Release => self.defaults = ProgramDefaults::named(text),
+                // the command line's need not be text
+                Flag::Mmproj if by == Source::Command => self.mmproj = Some(text.into()),
+                Flag::ModelDraft if by == Source::Command => self.model_draft = Some(text.into()),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -106,7 +101,9 @@ impl FromArgMatches for KnobArgs {
                     .map(|texts| texts.map(String::as_str).collect::<Vec<_>>().join(",")),
             };
             if let Some(text) = text {
-                knobs.give(flag, &text).map_err(|sentence| clap::Error::raw(ErrorKind::ValueValidation, sentence))?;
+                knobs
+                    .give(flag, &text, Source::CommandLine)
+                    .map_err(|sentence| clap::Error::raw(ErrorKind::ValueValidation, sentence))?;
             }
         }
         Ok(knobs)

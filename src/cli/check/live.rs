@@ -160,7 +160,7 @@ fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningC
     let package = resolve::model(Path::new(&row.name))?;
     let ready = start.with(&package).complete();
     let mut request = ready.request(&package.model);
-    if let Some(tokens) = row.context.filter(|_| !args.knobs.is_given(Flag::Context)) {
+    if let Some(tokens) = row.context.filter(|_| !args.knobs.settings.is_given(Flag::Context)) {
         request.settings.ctx = Context::Tokens(tokens);
     }
     apply(&args.knobs, &mut request.settings);

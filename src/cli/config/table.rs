@@ -23,6 +23,7 @@ pub(super) struct Key {
     pub(super) variable: Option<&'static str>,
     /// What holds without it.
     pub(super) default: fn() -> String,
+    /// Checks the value and sets it; what has the name of an option is that option's to set.
     pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
 }
 
@@ -42,7 +43,7 @@ pub(super) static KEYS: [Key; 13] = [
         example: "\"2026-08\"",
         variable: Some("PLIMSOLL_RELEASE"),
         default: || Release::default().to_string(),
-        set: |config, text| put(&mut config.release, text.parse()),
+        set: |_, text| text.parse::<Release>().map(drop),
     },
     Key {
         name: "machine",
@@ -67,7 +68,7 @@ pub(super) static KEYS: [Key; 13] = [
         // OLLAMA_GPU_OVERHEAD stands over it, and is read with Ollama's other variables
         variable: None,
         default: || Bytes::ZERO.to_string(),
-        set: |config, text| put(&mut config.gpu_overhead, size(text)),
+        set: |_, text| size(text).map(drop),
     },
     Key {
         name: "fit-target",
@@ -76,7 +77,7 @@ pub(super) static KEYS: [Key; 13] = [
         // LLAMA_ARG_FIT_TARGET likewise
         variable: None,
         default: || "the engine's".to_owned(),
-        set: |config, text| put(&mut config.fit_target, value::mebibytes(text)),
+        set: |_, text| value::mebibytes(text).map(drop),
     },
     Key {
         name: "need",

@@ -14,11 +14,10 @@ use crate::engine::llama_cpp::architectures::is_known;
 use crate::engine::request;
 use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::model::Model;
-use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{
     Context, DeviceName, EngineId, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, NearestRelease, Outputs,
-    Release, Settings, Source,
+    Release, Settings,
 };
 use crate::units::{Bytes, Tokens};
 
@@ -614,16 +613,16 @@ impl<'a> Decisions<'a> {
     /// Who set a value, where it was not the request.
     fn sources(&self) -> BTreeMap<&'static str, String> {
         let knobs = [
-            (Knob::Context, "ctx"),
-            (Knob::Parallel, "parallel"),
-            (Knob::Batch, "batch"),
-            (Knob::CacheTypeK, "cache_type_k"),
-            (Knob::CacheTypeV, "cache_type_v"),
-            (Knob::FlashAttn, "flash_attn"),
-            (Knob::GpuLayers, "gpu_layers"),
+            (Flag::Context, "ctx"),
+            (Flag::Parallel, "parallel"),
+            (Flag::Batch, "batch"),
+            (Flag::CacheTypeK, "cache_type_k"),
+            (Flag::CacheTypeV, "cache_type_v"),
+            (Flag::FlashAttn, "flash_attn"),
+            (Flag::GpuLayers, "gpu_layers"),
         ];
-        let known = |(knob, key): (Knob, &'static str)| {
-            let source = self.settings.source_of(knob).filter(|source| *source != Source::Request)?;
+        let known = |(flag, key): (Flag, &'static str)| {
+            let source = self.settings.source_of(flag).filter(|source| !source.is_asked())?;
             Some((key, source.to_string()))
         };
         let mut sources: BTreeMap<&'static str, String> = knobs.into_iter().filter_map(known).collect();

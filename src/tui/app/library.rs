@@ -7,8 +7,7 @@ use crate::engine::PlanRequest;
 use crate::library::{Item, ModelOrigin, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::settings::{Context, Settings};
-use crate::source::GivenKnobs;
+use crate::settings::{Context, Flag, Source};
 use crate::tui::effect::{Effect, SurveyJob};
 
 /// A model and its status.
@@ -154,7 +153,11 @@ impl Library {
     /// Sets the survey request; the status of models under another one is out of date, and kept as long as machine and
     /// engine stay. Returns the id for its answers.
     fn ask(&mut self, request: SurveyRequest) -> u64 {
-        if self.request.as_ref() == Some(&request) {
+        // tags stand over what is not given
+        let asks = |other: &SurveyRequest| {
+            *other == request && other.settings.given_options().eq(request.settings.given_options())
+        };
+        if self.request.as_ref().is_some_and(asks) {
             return self.id;
         }
         let before = self.request.take().map(|before| (self.id, before));
@@ -164,7 +167,7 @@ impl Library {
         if self.earlier.len() > MOST_EARLIER {
             self.earlier.remove(0);
         }
-        let known = self.earlier.iter().position(|(_, other)| *other == request);
+        let known = self.earlier.iter().position(|(_, other)| asks(other));
         self.id = known.map_or(self.last + 1, |at| self.earlier.swap_remove(at).0);
         self.last = self.last.max(self.id);
         self.request = Some(request);
@@ -250,12 +253,15 @@ impl App {
     /// Has the models judged by the present settings and the context `need`, those nearest to the cursor first:
     /// `distances` are the distance from it and the index of each that is listed.
     pub(crate) fn survey(&mut self, need: Option<u64>, distances: impl Iterator<Item = (usize, usize)>) -> Vec<Effect> {
-        let settings = self.tag.tag_defaults.without(&self.settings);
+        let mut settings = self.settings_without_tag();
+        if let Some(tokens) = need {
+            settings.ctx = Context::Tokens(tokens);
+            settings.remember(Flag::Context, Source::Request);
+        }
         let request = SurveyRequest {
             engine: self.engine,
             machine: self.library.machine(&self.machine),
-            settings: Settings { ctx: need.map_or(settings.ctx, Context::Tokens), ..settings },
-            held: GivenKnobs { ctx: self.tag.held.ctx || need.is_some(), ..self.tag.held },
+            settings,
             quant: None,
             minimums: self.preferences.minimums,
         };
@@ -277,6 +283,7 @@ mod tests {
     use crate::answer::best::Minimums;
     use crate::engine::EngineId;
     use crate::machine::{Drivers, Origin, Os, Ram};
+    use crate::settings::Settings;
     use crate::units::Bytes;
 
     fn with_free(mib: u64) -> Arc<Machine> {
@@ -298,12 +305,11 @@ mod tests {
         let mut library = Library::default();
         let ask = |library: &mut Library, now: &Arc<Machine>| {
             let machine = library.machine(now);
-            let (settings, held) = (Settings::default(), GivenKnobs::default());
+            let settings = Settings::default();
             library.ask(SurveyRequest {
                 engine: EngineId::Ollama,
                 machine,
                 settings,
-                held,
                 quant: None,
                 minimums: Minimums::default(),
             })

@@ -8,8 +8,8 @@ use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel};
 use crate::export::{ModelLocation, Scenario};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
-use crate::settings::{Context, Flag, GpuLayers, Settings};
-use crate::source::{GivenKnobs, Package, Progress};
+use crate::settings::{Context, Flag, Settings};
+use crate::source::{Package, Progress};
 use crate::tui::effect::Effect;
 use crate::tui::widget::row_writer::capitalised;
 
@@ -176,40 +176,11 @@ impl App {
     }
 }
 
-/// The knobs that the model's tag has set, with the values before; (set, before).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TagDefaults {
-    ctx: Option<(Context, Context)>,
-    gpu_layers: Option<(GpuLayers, GpuLayers)>,
-}
-
-/// What a tag may set, and what it has set.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tag {
-    /// Knobs set by the user, which the tag must not override.
-    pub held: GivenKnobs,
-    pub tag_defaults: TagDefaults,
-}
-
-impl TagDefaults {
-    /// The knobs that differ between `before` and `after`.
-    fn of(before: &Settings, after: &Settings) -> Self {
-        Self {
-            ctx: (before.ctx != after.ctx).then_some((after.ctx, before.ctx)),
-            gpu_layers: (before.gpu_layers != after.gpu_layers).then_some((after.gpu_layers, before.gpu_layers)),
-        }
-    }
-
-    /// `settings` as for any other model: without the quantisation, and with the values from before the tag unless the
-    /// user has changed them since.
-    pub(crate) fn without(&self, settings: &Settings) -> Settings {
-        let mut settings = Settings { quant: None, ..settings.clone() };
-        if let Some((_, before)) = self.ctx.filter(|(set, _)| *set == settings.ctx) {
-            settings.ctx = before;
-        }
-        if let Some((_, before)) = self.gpu_layers.filter(|(set, _)| *set == settings.gpu_layers) {
-            settings.gpu_layers = before;
-        }
+impl App {
+    /// The settings as for any other model: without the quantisation, and without what the open one's tag gives.
+    pub(crate) fn settings_without_tag(&self) -> Settings {
+        let mut settings = Settings { quant: None, ..self.settings.clone() };
+        settings.take_tag_back();
         settings
     }
 }
@@ -222,49 +193,42 @@ impl App {
     }
 
     /// As [`Self::open`], with the context `ctx` in tokens, whatever the tag sets.
-    pub(crate) fn open_with(&mut self, package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
-        let mut before = self.tag.tag_defaults.without(&self.settings);
-        let mut held = self.tag.held;
+    pub(crate) fn open_with(&mut self, mut package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
+        let mut before = self.settings_without_tag();
         if let Some(tokens) = ctx {
-            (before.ctx, held.ctx) = (Context::Tokens(tokens), true);
+            before.ctx = Context::Tokens(tokens);
+            package.knobs.num_ctx = None;
         }
-        self.open_from(package, found, (self.engine, before), held);
+        self.open_from(package, found, (self.engine, before));
     }
 
     /// Opens what `start` starts, as it starts it.
-    fn open_started(&mut self, package: Package, found: ModelLocation, start: &Start) {
+    fn open_started(&mut self, mut package: Package, found: ModelLocation, start: &Start) {
         let settings = match start.settings() {
             Ok(settings) => settings,
             Err(why) => return self.notice = Some(capitalised(&format!("{why}."))),
         };
-        let held = GivenKnobs {
-            ctx: settings.ctx != Context::Auto,
-            gpu_layers: settings.gpu_layers != GpuLayers::Auto,
-            projector: start.has_no_projector && start.file(Flag::Mmproj).is_none(),
-            ..self.tag.held
-        };
-        self.open_from(package, Some(found), (start.engine, settings), held);
+        if start.has_no_projector && start.file(Flag::Mmproj).is_none() {
+            package.projector = None;
+        }
+        self.open_from(package, Some(found), (start.engine, settings));
         self.say_what_started(start);
     }
 
-    /// Opens `package` on this engine, with these settings but for what its tag sets besides those `held`.
+    /// Opens `package` on this engine, with these settings under and over what its tag gives.
     fn open_from(
         &mut self,
         mut package: Package,
         found: Option<ModelLocation>,
         (engine, before): (EngineId, Settings),
-        held: GivenKnobs,
     ) {
         let mut after = before.clone();
-        let notes = package.apply_to(&mut after, held);
+        let notes = package.apply_to(&mut after);
         self.push_undo();
         self.engine = engine;
-        self.tag.tag_defaults = TagDefaults::of(&before, &after);
         if !notes.is_empty() {
             Arc::make_mut(&mut package.model).add_notes(&notes);
         }
-        // a projector from the command line belongs to the first model only
-        self.tag.held = GivenKnobs { projector: false, ..self.tag.held };
         self.locations.learn(&package.model, found, package.reference.clone());
         self.opened = Some(Arc::clone(&package.model));
         self.model = Some(package.model);

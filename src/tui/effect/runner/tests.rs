@@ -140,7 +140,6 @@ fn a_newer_survey_stops_an_older_one() {
             drivers: crate::machine::Drivers::default(),
         }),
         settings: Settings::default(),
-        held: source::GivenKnobs::default(),
         minimums: crate::answer::best::Minimums::default(),
         quant: None,
     };
