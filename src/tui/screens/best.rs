@@ -24,14 +24,12 @@ pub struct BestPage {
     query: u64,
 }
 
-impl App {
-    /// The question that the page answers.
-    pub fn best_request(&self) -> BestRequest {
-        BestRequest {
-            held: self.knobs.held.clone(),
-            margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN),
-            minimums: self.preferences.minimums,
-        }
+/// The question that the page answers.
+pub fn best_request(app: &App) -> BestRequest {
+    BestRequest {
+        held: app.panels.knobs.held.clone(),
+        margin: app.preferences.margin.unwrap_or(DEFAULT_MARGIN),
+        minimums: app.preferences.minimums,
     }
 }
 
@@ -42,7 +40,7 @@ impl Screen for BestPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self::default();
-        app.query(QueryKind::Best(app.best_request()), &mut self.query)
+        app.request.query(QueryKind::Best(best_request(app)), &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
@@ -83,21 +81,21 @@ impl Screen for BestPage {
     }
 
     fn page(&self, app: &App) -> Option<Overlay> {
-        let source = app.plan.as_ref()?.source();
+        let source = app.request.plan.as_ref()?.source();
         Some(Overlay::new(page(app, &source, self), "Best settings", self.scroll).choosing(self.chosen))
     }
 }
 
 fn page(app: &App, source: &str, best: &BestPage) -> Page {
     let mut page = Page::default();
-    let question = app.best_request();
+    let question = best_request(app);
     let safe = format!(
         "Safe leaves {} on every GPU, balanced where good weights allow it. Enter applies the selected card, u undoes it.",
         question.margin
     );
     page.text(&safe, Hue::Dim);
     page.text(&held(app), Hue::Dim);
-    cards(&best.cards, &app.settings, &mut page);
+    cards(&best.cards, &app.request.settings, &mut page);
     match best.progress {
         AnswerState::Working => {
             page.blank();
@@ -111,8 +109,13 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
 }
 
 fn held(app: &App) -> String {
-    let knobs: Vec<String> =
-        app.knobs.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+    let knobs: Vec<String> = app
+        .panels
+        .knobs
+        .held
+        .iter()
+        .map(|&knob| format!("{} {}", knob.title(), knob.show(app.request.value(knob))))
+        .collect();
     match knobs.as_slice() {
         [] => "No knob is locked: press l on a knob to keep its value.".to_owned(),
         _ => format!("◆ locked: {}", knobs.join(", ")),

@@ -18,6 +18,7 @@ use crate::teach::lessons;
 use crate::tui::action::Command;
 use crate::tui::app::{App, KnownLimits};
 use crate::tui::keymap::Scope;
+use crate::tui::planner::{self, knobs};
 use crate::tui::regions::Panel;
 use crate::tui::screen::{Response, Screen};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
@@ -49,7 +50,7 @@ impl ExplainTarget {
     /// The focused item.
     pub fn of(app: &App) -> Self {
         match app.panels.focus {
-            Panel::Knobs => Self::Knob(app.knobs.focus),
+            Panel::Knobs => Self::Knob(app.panels.knobs.focus),
             Panel::Layers => Self::Layer(app.panels.cursors.layer),
             Panel::Memory => Self::Device(app.panels.cursors.device),
             Panel::Graph => Self::Graph(app.panels.cursors.term),
@@ -63,7 +64,7 @@ impl ExplainTarget {
         match self {
             Self::Knob(knob) => Some(GlossaryTerm::Knob(knob)),
             Self::Graph(line) => {
-                let kind = app.plan.as_deref().and_then(|plan| peaks::kind(plan, &app.panels.cursors, line));
+                let kind = app.request.plan.as_deref().and_then(|plan| peaks::kind(plan, &app.panels.cursors, line));
                 Some(kind.map_or(GlossaryTerm::Memory(BufferUse::Graph), GlossaryTerm::Buffer))
             }
             Self::Layer(_) | Self::Device(_) => None,
@@ -119,9 +120,9 @@ impl Screen for ExplainPage {
                 return PlacementScreen::open(app, PlacementSubject::Device(device));
             }
             // the neighbour
-            (Command::Less, ExplainTarget::Knob(_)) => app.turn_knob(Command::Up),
-            (Command::More, ExplainTarget::Knob(_)) => app.turn_knob(Command::Down),
-            (Command::Less | Command::More, _) => app.move_cursor(command),
+            (Command::Less, ExplainTarget::Knob(_)) => knobs::turn(app, Command::Up),
+            (Command::More, ExplainTarget::Knob(_)) => knobs::turn(app, Command::Down),
+            (Command::Less | Command::More, _) => planner::move_cursor(app, command),
             _ => return Response::Ignored,
         }
         *self = Self::of(app);
@@ -133,7 +134,7 @@ impl Screen for ExplainPage {
     }
 
     fn page(&self, app: &App) -> Option<Overlay> {
-        let plan = app.plan.as_ref()?;
+        let plan = app.request.plan.as_ref()?;
         let (page, title) = page(app, plan, self.subject);
         Some(Overlay::new(page, &capitalised(&title), self.scroll))
     }
@@ -167,7 +168,7 @@ fn page(app: &App, plan: &Plan, subject: ExplainTarget) -> (Page, String) {
         Confidence::Modelled => "modelled",
         Confidence::Assumed => "assumed",
     };
-    page.pair(&app.choice().to_string(), NAMES + 6, sure, Hue::Text);
+    page.pair(&app.request.choice().to_string(), NAMES + 6, sure, Hue::Text);
     plan.uncertainties.iter().for_each(|one| page.text(&capitalised(&one.reason), Hue::Text));
     (page, title)
 }
@@ -221,35 +222,35 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
     let text = Hue::Text;
     page.text(knob.description(), Hue::Text);
     page.blank();
-    let chosen = knob.chosen(&app.settings, &app.bounds);
+    let chosen = knob.chosen(&app.request.settings, &app.request.bounds);
     page.pair("set to", NAMES, &chosen.map_or_else(|| on_auto(knob).to_owned(), |value| knob.show(value)), text);
     if let (Knob::TensorSplit, Some(first)) = (knob, chosen) {
-        page.pair("shares", NAMES, &knob.typed(&app.settings, first), text);
+        page.pair("shares", NAMES, &knob.typed(&app.request.settings, first), text);
     }
     page.pair("in effect", NAMES, &knob.show(knob.in_effect(plan)), text);
-    if let Some(request) = app.plan_request().filter(|_| knob.is_of_a_turn()) {
-        let reuse = Reuse::of(&request.model, plan, app.settings.swa_full);
+    if let Some(request) = app.request.plan_request().filter(|_| knob.is_of_a_turn()) {
+        let reuse = Reuse::of(&request.model, plan, app.request.settings.swa_full);
         page.text(&capitalised(&format!("{}.", reuse.reason)), text);
     }
     if let Some(words) = knob.choices() {
         page.pair("choices", NAMES, &words.join(", "), text);
     } else {
-        let stops = knob.stops(&app.bounds);
+        let stops = knob.stops(&app.request.bounds);
         page.pair("range", NAMES, &format!("{} to {}", knob.show(stops.first()), knob.show(stops.last())), text);
     }
     let name = if knob == Knob::CpuMoe { "min that fits" } else { "max that fits" };
-    if KnobLimits::ASKED.contains(&knob) && app.known_along(knob) == KnownLimits::Pending {
+    if KnobLimits::ASKED.contains(&knob) && app.request.known_along(knob) == KnownLimits::Pending {
         page.pair(name, NAMES, "…", text);
     }
-    if let Some(most) = app.limit(knob) {
+    if let Some(most) = app.request.limit(knob) {
         let what = format!("{} with all in VRAM, other knobs unchanged", knob.show(most));
         page.pair(name, NAMES, &what, text);
     }
     if matches!(knob, Knob::CacheType | Knob::CacheTypeK | Knob::CacheTypeV) {
-        if app.known_limits() == KnownLimits::Pending {
+        if app.request.known_limits() == KnownLimits::Pending {
             page.pair("types", NAMES, "…", text);
         }
-        for cost in app.known_limits().found().map_or(&[][..], |limits| &limits.cache_types) {
+        for cost in app.request.known_limits().found().map_or(&[][..], |limits| &limits.cache_types) {
             let took = format!("{} of cache, {} of graph", cost.cache, cost.graph);
             let against = cost.against_in_force().map_or(took.clone(), |against| format!("{took}: {against}"));
             page.pair(&cost.cache_type.to_string(), NAMES, &against, text);
@@ -290,7 +291,7 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
             page.pair("checkpoints", NAMES, &format!("up to {}", exactly(own.checkpoints)), text);
         }
     }
-    let Some(model) = &app.model else { return };
+    let Some(model) = &app.request.model else { return };
     page.heading("Tensors");
     let mut tensors = tensors_of(model, plan, index);
     tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.bytes));
@@ -378,7 +379,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
         }
     }
     on_speed(app, page);
-    if let Some(request) = app.plan_request().filter(|_| device.kind == DeviceKind::Cpu) {
+    if let Some(request) = app.request.plan_request().filter(|_| device.kind == DeviceKind::Cpu) {
         let ram = RamUse::of(&request, plan);
         page.heading("Of that, in RAM");
         page.pair("must stay", NAMES, &exactly(ram.must), text);
@@ -422,7 +423,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
 
 /// Why what is loaded beside the model takes what it takes.
 fn beside(app: &App, plan: &Plan, page: &mut Page) {
-    for part in app.plan_request().iter().flat_map(|request| parts::of(request, plan)) {
+    for part in app.request.plan_request().iter().flat_map(|request| parts::of(request, plan)) {
         page.heading(&format!("Why the {} takes that", part.part.title()));
         part.file.iter().for_each(|file| page.text(file, Hue::Dim));
         part.reasons.iter().for_each(|reason| page.text(reason, Hue::Text));
@@ -431,7 +432,7 @@ fn beside(app: &App, plan: &Plan, page: &mut Page) {
 
 /// What a token's time consists of, on all devices: they work one after the other.
 fn on_speed(app: &App, page: &mut Page) {
-    let Some(Speeds { start, full, prompt, turn }) = &app.speeds else { return };
+    let Some(Speeds { start, full, prompt, turn }) = &app.request.speeds else { return };
     for (title, speed) in [("Time of a token at the start, modelled", start), ("With the context full", full)] {
         page.heading(title);
         for part in &speed.terms {
