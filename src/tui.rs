@@ -174,12 +174,12 @@ fn run_loop(
     loop {
         let since = Instant::now();
         begin_refresh(host, runner, &mut asked);
-        while host.app.is_planning() && host.app.leave.is_none() {
+        while host.app.request.is_planning() && host.app.leave.is_none() {
             let Ok(event) = events.recv_timeout(PATIENCE.saturating_sub(since.elapsed())) else { break };
             apply(host, screen, runner, event)?;
             begin_refresh(host, runner, &mut asked);
         }
-        if !host.app.is_planning() {
+        if !host.app.request.is_planning() {
             logged = log_plan(&host.app, asked.elapsed(), logged);
         }
         screen.draw(host)?;
@@ -208,7 +208,7 @@ fn log_plan(app: &App, took: Duration, last: String) -> String {
     if !tracing::enabled!(tracing::Level::INFO) {
         return last;
     }
-    let line = match (&app.plan, &app.refused) {
+    let line = match (&app.request.plan, &app.request.refused) {
         (_, Some(error)) => format!("refused: {error}"),
         (Some(plan), None) => plan.line(),
         (None, None) => return last,

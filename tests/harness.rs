@@ -202,7 +202,7 @@ impl Harness {
 
     /// Lets the highlights of the last change fade.
     pub fn rest(&mut self) {
-        let id = self.host.app.change.id;
+        let id = self.host.app.request.change.id;
         self.act(Action::Fade { id });
     }
 
@@ -421,17 +421,17 @@ impl Harness {
     /// Asserts that the plan on the screen is what the engine makes of the knobs at present.
     pub fn assert_plan_is_current(&self) {
         let app = &self.host.app;
-        let model = app.model.as_ref().unwrap();
-        match engine::plan(app.engine, model, &app.machine, &app.settings) {
-            Ok(plan) => assert_eq!((app.plan.as_deref(), &app.refused), (Some(&plan), &None)),
-            Err(error) => assert_eq!(app.refused, Some(error)),
+        let model = app.request.model.as_ref().unwrap();
+        match engine::plan(app.request.engine, model, &app.request.machine, &app.request.settings) {
+            Ok(plan) => assert_eq!((app.request.plan.as_deref(), &app.request.refused), (Some(&plan), &None)),
+            Err(error) => assert_eq!(app.request.refused, Some(error)),
         }
     }
 
     /// Draws on a terminal whose size differs from what the planner was told last, as while a window is resized, and
     /// asserts that nothing is drawn outside the known size and that a larger terminal changes nothing inside it.
     pub fn draw_at(&self, (columns, rows): (u16, u16)) {
-        let told = self.host.app.regions;
+        let told = self.host.app.panels.regions;
         let drawn = |place: Rect| {
             let mut buffer = Buffer::empty(place);
             self.host.draw(&mut buffer);

@@ -43,33 +43,33 @@ fn llama() -> Harness {
 #[test]
 fn context_moves_in_coarse_and_fine_steps() {
     let mut harness = llama();
-    let start = harness.host.app.value(Knob::Context);
-    assert_eq!(harness.host.app.settings.ctx, Context::Auto, "until a key is pressed the engine decides");
+    let start = harness.host.app.request.value(Knob::Context);
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Auto, "until a key is pressed the engine decides");
     harness.press("→");
-    assert!(matches!(harness.host.app.settings.ctx, Context::Tokens(n) if n > start));
+    assert!(matches!(harness.host.app.request.settings.ctx, Context::Tokens(n) if n > start));
     harness.press("← ←");
-    assert!(harness.host.app.value(Knob::Context) < start);
+    assert!(harness.host.app.request.value(Knob::Context) < start);
     harness.press("Home");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(1024));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(1024));
     harness.press("⇧→ .");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(1536));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(1536));
     harness.press(",");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(1280));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(1280));
     harness.press("End");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(131_072));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(131_072));
     harness.press("0");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(1024));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(1024));
     harness.press("PgUp PgDn");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(1024));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(1024));
     assert!(harness.text().contains("1\u{2009}024"), "{}", harness.text());
 }
 
 #[test]
 fn the_plan_follows_each_key() {
     let mut harness = llama();
-    let before = harness.host.app.plan.clone().unwrap();
+    let before = harness.host.app.request.plan.clone().unwrap();
     harness.press("→");
-    let after = harness.host.app.plan.clone().unwrap();
+    let after = harness.host.app.request.plan.clone().unwrap();
     assert!(after.totals.cache > before.totals.cache);
     assert!(harness.text().contains('▲'), "what grew is marked\n{}", harness.text());
     harness.rest();
@@ -79,17 +79,17 @@ fn the_plan_follows_each_key() {
 #[test]
 fn every_knob_turns_and_is_undone() {
     let mut harness = llama();
-    let fresh = harness.host.app.settings.clone();
+    let fresh = harness.host.app.request.settings.clone();
     harness.press("↓ → ↓ → ↓ → ↓ → ↓ → ↓ ←");
-    assert_eq!(harness.host.app.settings.parallel, Some(2));
-    assert_eq!(harness.host.app.settings.quant, Some(FileType::Q4_1.into()));
-    assert_eq!(harness.host.app.settings.cache_type_k, Some(CacheType::Q8_0));
-    assert_eq!(harness.host.app.settings.cache_type_v, Some(CacheType::Q8_0));
-    assert_eq!(harness.host.app.settings.flash_attn, FlashAttn::On);
-    assert_eq!(harness.host.app.settings.batch, Some(768));
-    assert!(matches!(harness.host.app.settings.gpu_layers, GpuLayers::Count(_)));
+    assert_eq!(harness.host.app.request.settings.parallel, Some(2));
+    assert_eq!(harness.host.app.request.settings.quant, Some(FileType::Q4_1.into()));
+    assert_eq!(harness.host.app.request.settings.cache_type_k, Some(CacheType::Q8_0));
+    assert_eq!(harness.host.app.request.settings.cache_type_v, Some(CacheType::Q8_0));
+    assert_eq!(harness.host.app.request.settings.flash_attn, FlashAttn::On);
+    assert_eq!(harness.host.app.request.settings.batch, Some(768));
+    assert!(matches!(harness.host.app.request.settings.gpu_layers, GpuLayers::Count(_)));
     harness.press("u u u u u u");
-    assert_eq!(harness.host.app.settings, fresh);
+    assert_eq!(harness.host.app.request.settings, fresh);
     harness.press("u");
     assert!(harness.text().contains("Nothing to undo"));
 }
@@ -98,24 +98,24 @@ fn every_knob_turns_and_is_undone() {
 fn reset_returns_a_knob_to_auto() {
     let mut harness = llama();
     harness.press("→ → r");
-    assert_eq!(harness.host.app.settings.ctx, Context::Auto);
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Auto);
     harness.press("u");
-    assert!(matches!(harness.host.app.settings.ctx, Context::Tokens(_)), "a reset can be undone too");
+    assert!(matches!(harness.host.app.request.settings.ctx, Context::Tokens(_)), "a reset can be undone too");
 }
 
 #[test]
 fn m_finds_the_largest_value_that_fits() {
     let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::machine(1, "RTX 3060", 12, 64), (120, 40));
     harness.press("End");
-    assert_ne!(harness.host.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    assert_ne!(harness.host.app.request.plan.as_ref().unwrap().verdict, Verdict::Gpu);
     harness.press("m");
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
-    let Context::Tokens(most) = harness.host.app.settings.ctx else { panic!("m sets a value") };
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    let Context::Tokens(most) = harness.host.app.request.settings.ctx else { panic!("m sets a value") };
     harness.press("Enter");
     harness.press("Back Back Back Back Back Back");
     harness.write(&(most + 1).to_string());
     harness.press("Enter");
-    assert_ne!(harness.host.app.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one token more does not fit");
+    assert_ne!(harness.host.app.request.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one token more does not fit");
 }
 
 /// The value acts as if it were selected: letters replace it, arrows keep it for editing.
@@ -126,7 +126,7 @@ fn typing_replaces_the_value_in_a_field() {
         harness.press(keys);
         harness.write(text);
         harness.press("Enter");
-        harness.host.app.settings.ctx
+        harness.host.app.request.settings.ctx
     };
     assert_eq!(after(&mut harness, "Enter", "8192"), Context::Tokens(8192));
     assert_eq!(after(&mut harness, "Enter End Back", "3"), Context::Tokens(8193));
@@ -148,14 +148,14 @@ fn typed_values_are_taken_exactly_or_refused_with_a_reason() {
     harness.write("2345");
     assert!(harness.text().contains("12345"));
     harness.press("Enter");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(12_345));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(12_345));
 
     harness.press("7");
     harness.write("x");
     harness.press("Enter");
     assert!(harness.text().contains("is not a number"), "{}", harness.text());
     harness.press("Esc");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(12_345), "Esc leaves it as it was");
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(12_345), "Esc leaves it as it was");
     harness.press("9");
     harness.write("99999999999999");
     harness.press("Enter");
@@ -189,7 +189,7 @@ fn a_layer_explains_its_device() {
     let machine = harness::machine(1, "RTX 3060", 12, 64);
     let mut harness = Harness::new(harness::model("llama3.1-8b"), machine, (140, 45));
     harness.press("End Tab i");
-    let plan = harness.host.app.plan.clone().unwrap();
+    let plan = harness.host.app.request.plan.clone().unwrap();
     let Why::NoRoom { needed, room, .. } = plan.layers[0].why.clone() else { panic!("{:?}", plan.layers[0].why) };
     let text = harness.text();
     assert!(text.contains(&format!("needs {needed}")) && text.contains(&room.to_string()), "{text}");
@@ -203,7 +203,7 @@ fn a_layer_explains_its_device() {
 fn losing_branches_of_the_graph_can_be_reached() {
     let mut harness = llama();
     harness.press("Tab Tab Tab End Enter");
-    let graph = &harness.host.app.plan.as_ref().unwrap().graph;
+    let graph = &harness.host.app.request.plan.as_ref().unwrap().graph;
     let used = graph.in_force();
     let loser = used.branches.iter().enumerate().find(|(at, _)| *at != used.winner).unwrap().1;
     let text = harness.text();
@@ -246,21 +246,21 @@ fn q_and_ctrl_c_quit() {
 #[test]
 fn another_engine_keeps_the_knobs_and_is_undone() {
     let mut harness = llama();
-    let first = harness.host.app.engine;
+    let first = harness.host.app.request.engine;
     harness.press("→ e ↓ Enter");
     let place = EngineId::ALL.iter().position(|&engine| engine == first).unwrap();
     let second = EngineId::ALL[place + 1];
     assert!(first.facts().releases.is_empty(), "the next line is the next engine");
-    assert_eq!(harness.host.app.engine, second);
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().engine, second);
-    assert!(matches!(harness.host.app.settings.ctx, Context::Tokens(_)));
+    assert_eq!(harness.host.app.request.engine, second);
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().engine, second);
+    assert!(matches!(harness.host.app.request.settings.ctx, Context::Tokens(_)));
     assert!(harness.text().contains(second.title()), "{}", harness.text());
     harness.press("Tab Tab i End");
     assert!(harness.text().contains("As the engine logs it"), "{}", harness.text());
     harness.press("Esc u");
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().engine, first);
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().engine, first);
     harness.press("e ↓ Esc");
-    assert_eq!(harness.host.app.engine, first, "Esc takes nothing");
+    assert_eq!(harness.host.app.request.engine, first, "Esc takes nothing");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_machine_detected_late_fills_in() {
     assert!(harness.text().contains("detecting GPUs"), "{}", harness.text());
     harness.act(harness::detected(harness::one_gpu(), &[]));
     assert!(harness.text().contains("RTX 3090"), "{}", harness.text());
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().verdict, Verdict::Gpu);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn limits_computed_on_another_thread_are_shown() {
         Harness::by(EngineId::Ollama024, harness::model("llama3.1-8b"), machine, (140, 45), Settings::default())
     };
     let mut harness = start();
-    assert_eq!(harness.host.app.known_limits().found(), None);
+    assert_eq!(harness.host.app.request.known_limits().found(), None);
     let mut effects = harness.host.update(Action::Press(Command::More));
     effects.extend(harness.host.refresh());
     let answer = |effect| match effect {
@@ -366,7 +366,7 @@ fn limits_computed_on_another_thread_are_shown() {
     let mut expected = start();
     expected.no_limits = false;
     expected.press("→");
-    assert!(expected.host.app.limit(Knob::Context).is_some());
-    assert_eq!(harness.host.app.known_limits().found(), expected.host.app.known_limits().found());
+    assert!(expected.host.app.request.limit(Knob::Context).is_some());
+    assert_eq!(harness.host.app.request.known_limits().found(), expected.host.app.request.known_limits().found());
     assert!(harness.text().contains('┊'), "the limit is marked\n{}", harness.text());
 }

@@ -86,7 +86,7 @@ fn a_recording() {
     press(&mut harness, "⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→", "more context", 1800);
     press(&mut harness, "m", "the most that stays in VRAM", 2000);
     press(&mut harness, "x", "export", 2500);
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().outcome(), Outcome::Vram, "m went back to the mark");
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().outcome(), Outcome::Vram, "m went back to the mark");
     let seconds = frames.iter().map(|frame| frame.millis).sum::<u32>() / 1000;
     assert!((9..=12).contains(&seconds), "{seconds} s in {} frames", frames.len());
     let drawn = animation::svg(&frames, frames.len() - 3, Tone::Dark, "plimsoll");

@@ -1,68 +1,40 @@
 //! The planner's state: what its panels and all screens share.
 
 mod history;
-pub(crate) mod knobs;
 pub mod library;
 pub mod live;
 mod model;
-mod refresh;
+pub mod panels;
+mod request;
 pub mod thresholds;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::action::ExitReason;
+use super::effect::{Effect, PlanJob};
 use super::keymap::Keymap;
-use super::regions::{Cursors, Panel, Regions, ScreenLayout};
+use super::regions::ScreenLayout;
 use super::theme::Theme;
 use crate::answer::best::Minimums;
-use crate::engine::{EngineError, EngineId, KnobContext};
-use crate::engine::{PlanRequest, PreparedModel};
+use crate::engine::{EngineError, EngineId, KnobContext, PlanRequest, PreparedModel};
+use crate::export::Scenario;
+use crate::hardware::Detected;
+use crate::hardware::watch::MemoryUpdate;
 use crate::machine::Machine;
 use crate::machine::what_if::WhatIf;
 use crate::plan::Plan;
 use crate::settings::Settings;
-use crate::settings::knob::{Bounds, Knob};
-use crate::speed::Speeds;
 use crate::units::Bytes;
 
 use history::History;
 pub use history::{Drag, HistoryEntry, Pin, StateFigures};
-pub use knobs::KnobList;
 use library::Library;
-use live::Replan;
 pub use live::{Detection, FoundMachine, LiveMemory};
 pub use model::{Load, Loading};
-use model::{ModelLocations, QuantisedModels};
-use refresh::Planning;
-pub use refresh::{AnswerState, KnownLimits, LimitsState};
-use thresholds::Thresholds;
-
-/// The last change, and the plan it is compared with while the differences are marked.
-#[derive(Debug, Default)]
-pub struct RecentChange {
-    /// Number of the change.
-    pub id: u64,
-    /// The plan before it; none once the marks have faded.
-    pub before: Option<Box<Plan>>,
-}
-
-/// Which panel has the focus, and where its cursor is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Panels {
-    /// The focused panel.
-    pub focus: Panel,
-    /// The panel shown below the knobs on a tabbed screen.
-    pub lower: Panel,
-    /// The cursor of each.
-    pub cursors: Cursors,
-}
-
-impl Default for Panels {
-    fn default() -> Self {
-        Self { focus: Panel::Knobs, lower: Panel::Layers, cursors: Cursors::default() }
-    }
-}
+pub use panels::{KnobList, Panels};
+pub(super) use request::Replan;
+pub use request::{AnswerState, CurrentRequest, KnownLimits, LimitsState, RecentChange};
 
 /// What the user prefers where no key has said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,38 +80,13 @@ pub struct InitialState {
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct App {
-    pub engine: EngineId,
-    pub settings: Settings,
-    /// The model as it was opened.
-    pub opened: Option<Arc<PreparedModel>>,
-    /// The opened model in the quantisation that is set.
-    pub model: Option<Arc<PreparedModel>>,
-    /// The machine as it was detected or described.
+    pub request: CurrentRequest,
+    pub(super) history: History,
     pub found_machine: FoundMachine,
-    /// The user's changes to it.
-    pub what_if: WhatIf,
-    /// The machine that is planned for: both combined.
-    pub machine: Arc<Machine>,
+    pub library: Library,
+    pub panels: Panels,
     pub theme: Theme,
     pub preferences: Preferences,
-    pub regions: Regions,
-
-    pub panels: Panels,
-    pub knobs: KnobList,
-
-    /// The newest plan that the engine made.
-    pub plan: Option<Box<Plan>>,
-    /// Why the engine cannot plan with the present settings.
-    pub refused: Option<EngineError>,
-    pub bounds: Bounds,
-    pub limits: LimitsState,
-    /// The speed of the plan, where it can be known.
-    pub speeds: Option<Speeds>,
-    pub thresholds: Thresholds,
-    pub change: RecentChange,
-    pub loading: Loading,
-    /// The models to choose from.
-    pub library: Library,
     /// Plans pinned for comparison, in the order of pinning.
     pub pins: Vec<Pin>,
     /// A message in the footer until the next key press.
@@ -148,20 +95,11 @@ pub struct App {
     pub leave: Option<ExitReason>,
     /// It was asked whether the changed plan is to be left.
     pub(crate) asked_to_quit: bool,
-
-    pub(super) locations: ModelLocations,
-    replan: Replan,
-    planning: Option<Planning>,
-    history: History,
-    quantised: QuantisedModels,
-    /// The id of the newest request.
-    last_id: u64,
 }
 
 impl App {
     /// The initial state; without a plan yet.
     pub fn new(start: InitialState) -> Self {
-        let (columns, rows) = start.size;
         let context = KnobContext {
             model: start.model.as_deref(),
             machine: &start.machine,
@@ -171,43 +109,24 @@ impl App {
         let knobs = start.engine.facts().knobs(&context);
         let here = Arc::new(start.machine);
         Self {
-            engine: start.engine,
-            settings: start.settings,
-            opened: start.model.clone(),
-            model: start.model,
-            machine: Arc::clone(&here),
+            request: CurrentRequest::new((start.engine, start.settings), start.model, Arc::clone(&here)),
+            history: History::default(),
             found_machine: FoundMachine {
                 machine: here,
+                what_if: WhatIf::default(),
                 detection: start.detection,
                 live: start.live,
                 detected: None,
                 reports: Vec::new(),
             },
-            what_if: WhatIf::default(),
+            library: Library::default(),
+            panels: Panels::of(start.size, knobs),
             theme: start.theme,
             preferences: start.preferences,
-            regions: Regions::of(columns, rows, knobs.len()),
-            panels: Panels::default(),
-            knobs: KnobList::of(knobs),
-            plan: None,
-            refused: None,
-            bounds: Bounds::default(),
-            limits: LimitsState::default(),
-            speeds: None,
-            thresholds: Thresholds::default(),
-            change: RecentChange::default(),
-            loading: Loading::default(),
-            library: Library::default(),
             pins: Vec::new(),
             notice: None,
             leave: None,
             asked_to_quit: false,
-            locations: ModelLocations::default(),
-            replan: Replan::User,
-            planning: None,
-            history: History::default(),
-            quantised: QuantisedModels::default(),
-            last_id: 0,
         }
     }
 
@@ -229,77 +148,177 @@ impl App {
         app
     }
 
-    /// Typing a digit starts the input of a value.
-    pub fn accepts_numbers(&self) -> bool {
-        self.panels.focus == Panel::Knobs && self.knobs.focus.choices().is_none()
+    /// The word of the focused knob, if it is shown as words, that begins with `letter` and comes next.
+    pub fn word_by_letter(&self, letter: char) -> Option<u64> {
+        let words = self.panels.knobs.focus.words()?;
+        let now = usize::try_from(self.request.value(self.panels.knobs.focus)).ok()?;
+        let begins = |at: &usize| words[*at].starts_with(letter.to_ascii_lowercase());
+        let found = (now + 1..words.len()).chain(0..words.len().min(now + 1)).find(begins)?;
+        Some(found as u64)
     }
 
-    /// The plan before the last change, while differences from it are marked.
-    pub fn before(&self) -> Option<&Plan> {
-        self.change.before.as_deref()
-    }
-
-    /// The value the user chose for `knob`, or else the one in effect.
-    pub fn value(&self, knob: Knob) -> u64 {
-        let chosen = knob.chosen(&self.settings, &self.bounds);
-        chosen.unwrap_or_else(|| self.in_effect(knob).unwrap_or_else(|| knob.stops(&self.bounds).first()))
-    }
-
-    /// The value of `knob` in effect, by the engine's rules.
-    pub fn in_effect(&self, knob: Knob) -> Option<u64> {
-        self.plan.as_ref().map(|plan| knob.in_effect(plan))
-    }
-
-    /// The largest value of `knob` with all in VRAM; for [`Knob::CpuMoe`], which puts experts into RAM, the smallest
-    /// with every layer assigned to a GPU.
-    pub fn limit(&self, knob: Knob) -> Option<u64> {
-        if knob == Knob::CpuMoe {
-            return self.assigned_limit(knob);
-        }
-        self.limits_along(knob).and_then(|limits| limits.vram.of(knob))
-    }
-
-    /// The largest value of `knob` with every layer assigned to a GPU, experts in RAM or not.
-    pub fn assigned_limit(&self, knob: Knob) -> Option<u64> {
-        self.limits_along(knob).and_then(|limits| limits.all_layers.of(knob))
-    }
-
-    /// Who set the value of the knob in focus, where it was not the user.
-    pub fn source_of_focus(&self) -> Option<String> {
-        let plan = self.plan.as_ref()?;
-        plan.settings.sources.get(self.knobs.focus.name().replace('-', "_").as_str()).cloned()
-    }
-
-    /// Whether `panel` is shown: on a tabbed screen only the knobs and one other panel are.
-    pub fn visible(&self, panel: Panel) -> bool {
-        match self.regions.shape {
-            ScreenLayout::TooSmall => false,
-            ScreenLayout::Tabbed => panel == Panel::Knobs || panel == self.panels.lower,
-            ScreenLayout::Columns => true,
-        }
+    /// The text that a field for the focused knob begins with; none for a knob that is a list of words.
+    pub(crate) fn suggested_text(&self) -> Option<String> {
+        let knob = self.panels.knobs.focus;
+        knob.words().is_none().then(|| knob.typed(&self.request.settings, self.request.value(knob)))
     }
 
     /// Shows a hint about the first keys, until one is pressed.
     pub fn show_welcome(&mut self) {
-        let text = match self.regions.shape {
+        let text = match self.panels.regions.shape {
             ScreenLayout::Columns => "Welcome. ← → change the context, Tab next panel, b models, ? all keys.",
             ScreenLayout::TooSmall | ScreenLayout::Tabbed => "Welcome. ← → context, Tab next panel, ? all keys.",
         };
         self.notice = Some(text.to_owned());
     }
 
-    pub(crate) fn focus_panel(&mut self, panel: Panel) {
-        self.panels.focus = panel;
-        if panel != Panel::Knobs {
-            self.panels.lower = panel;
+    /// Offers the knobs that apply to the present engine, model and machine. Values of the others are stashed until
+    /// they apply again.
+    pub(crate) fn update_offered_knobs(&mut self) {
+        let knobs = self.request.engine.facts().knobs(&self.knob_context());
+        if knobs != self.panels.knobs.offered {
+            self.panels.knobs.stashed.switch_knobs(&mut self.request.settings, &self.panels.knobs.offered, &knobs);
+            self.panels.set_offered_knobs(knobs);
         }
+    }
+
+    /// What decides which knobs apply.
+    pub(crate) fn knob_context(&self) -> KnobContext<'_> {
+        KnobContext {
+            model: self.request.model.as_deref(),
+            machine: &self.request.machine,
+            settings: &self.request.settings,
+            two_cache_types: self.panels.knobs.two_cache_types,
+        }
+    }
+
+    /// The present plan as it is asked for, with those that are pinned; none without a model.
+    pub fn scenario(&self) -> Option<Scenario> {
+        let of = |request: &PlanRequest| self.library.scenario_of(request);
+        let now = self.request.plan_request()?;
+        let pins = self.pins.iter().map(|pin| {
+            let pinned = of(&pin.plan_request);
+            let same_machine = pin.plan_request.machine == now.machine;
+            Scenario { machine: if same_machine { Vec::new() } else { pinned.machine }, ..pinned }
+        });
+        Some(Scenario { pins: pins.collect(), ..of(&now) })
     }
 
     /// Plans again and drops the known limits and thresholds, for changes beyond one knob.
     fn replan_from_scratch(&mut self) {
-        self.replan = Replan::User;
-        self.limits.forget();
+        self.request.replan_from_scratch();
         self.library.touch();
-        self.thresholds.forget();
+    }
+
+    /// The request for a new plan, if anything changed.
+    pub(crate) fn begin_plan(&mut self) -> Option<PlanJob> {
+        let cause = std::mem::take(&mut self.request.replan);
+        if cause == Replan::No {
+            return None;
+        }
+        self.update_offered_knobs();
+        self.request.begin_plan(cause)
+    }
+
+    /// Takes the answer to [`App::begin_plan`], unless something has changed since: the requests that depend on the
+    /// plan, and whether the user changed it.
+    pub(crate) fn take_plan(&mut self, id: u64, result: Result<Plan, EngineError>) -> Option<(Vec<Effect>, bool)> {
+        let cause = self.request.end_plan(id)?;
+        let model = self.request.model.clone()?;
+        let effects = match result {
+            Ok(plan) => self.accept(&model, plan, cause),
+            Err(error) => {
+                self.request.refused = Some(error);
+                Vec::new()
+            }
+        };
+        Some((effects, cause == Replan::User))
+    }
+
+    /// Plans again at once, if anything changed, where nobody waits for the screen.
+    pub(crate) fn replan(&mut self) -> Vec<Effect> {
+        let taken = self.begin_plan().and_then(|job| self.take_plan(job.id, job.of.plan()));
+        taken.map(|(effects, _)| effects).unwrap_or_default()
+    }
+
+    fn accept(&mut self, model: &PreparedModel, plan: Plan, cause: Replan) -> Vec<Effect> {
+        self.panels.cursors.keep_within(&plan);
+        self.show_new_note(&plan);
+        let before = self.request.accept(model, plan.clone());
+        let mut effects = Vec::new();
+        // only changes by the user are highlighted
+        let change = &mut self.request.change;
+        if cause == Replan::User {
+            change.id += 1;
+            change.before = before;
+            effects.push(Effect::Fade { id: change.id });
+        }
+        let limits = self.request.limits.machine.as_ref();
+        if cause == Replan::User || !limits.is_some_and(|of| of.is_nearly(&self.request.machine)) {
+            let knobs = &self.panels.knobs;
+            effects.extend(self.request.request_limits(plan, &knobs.offered, knobs.focus));
+        }
+        effects
+    }
+
+    /// Shows a new note in the footer if the verdict has no room for notes.
+    fn show_new_note(&mut self, plan: &Plan) {
+        let Some(old) = self.request.plan.as_ref().filter(|_| self.panels.notes_are_hidden()) else { return };
+        if let Some(note) = plan.notes.iter().find(|note| !old.notes.contains(note)) {
+            self.notice = Some(note.clone());
+        }
+    }
+
+    /// Takes the machine as it was detected.
+    pub(crate) fn detected(&mut self, detected: Box<Detected>) {
+        self.found_machine.machine = Arc::new(detected.machine.clone());
+        self.found_machine.detected = Some(detected);
+        self.found_machine.detection = Detection::Done;
+        self.library.renew();
+        self.set_machine(Arc::new(self.found_machine.changed()));
+        self.replan_from_scratch();
+    }
+
+    /// Freezes live memory, or resumes it.
+    pub(crate) fn freeze(&mut self) -> Vec<Effect> {
+        let (effects, said) = self.found_machine.freeze();
+        self.notice = Some(said.to_owned());
+        effects
+    }
+
+    /// Changes the machine as one undo step, and plans again.
+    pub(crate) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
+        let mut what_if = self.found_machine.what_if.clone();
+        change(&mut what_if, &self.found_machine.machine);
+        what_if.drop_no_ops();
+        if what_if != self.found_machine.what_if {
+            self.push_undo();
+            self.found_machine.what_if = what_if;
+            self.request.machine = Arc::new(self.found_machine.changed());
+            self.library.renew();
+            self.replan_from_scratch();
+        }
+    }
+
+    /// Takes the memory that is free now.
+    pub(crate) fn memory_changed(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
+        let found = &mut self.found_machine;
+        // was sent before live memory was frozen
+        if found.live != LiveMemory::On {
+            return;
+        }
+        self.notice.take_if(|message| found.reports.contains(message) && !notes.contains(message));
+        if let Some(note) = notes.iter().find(|note| self.panels.notes_are_hidden() && !found.reports.contains(note)) {
+            self.notice = Some(note.clone());
+        }
+        (found.reports, found.machine) = (notes, Arc::new(machine));
+        let machine = found.changed();
+        if machine != *self.request.machine {
+            self.set_machine(Arc::new(machine));
+            if self.library.must_renew(&self.request.machine) {
+                self.library.touch();
+            }
+            self.request.replan = self.request.replan.max(Replan::Memory);
+        }
     }
 }

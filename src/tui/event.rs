@@ -41,6 +41,6 @@ fn from_key(key: KeyEvent, host: &Host) -> Option<Action> {
     }
     let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
     let starts_a_number = plain && matches!(key.code, KeyCode::Char('1'..='9'));
-    let starts_a_value = host.screens.is_empty() && app.accepts_numbers() && starts_a_number;
+    let starts_a_value = host.screens.is_empty() && app.panels.accepts_numbers() && starts_a_number;
     (host.accepts_text() || starts_a_value).then_some(Action::Type(key))
 }

@@ -15,7 +15,7 @@ use super::keymap::Scope;
 use super::pasted::{Pasted, PastedKind};
 use super::planner;
 use super::query::QueryPart;
-use super::regions::{Regions, ScreenLayout};
+use super::regions::ScreenLayout;
 use super::screen::{Closed, Cover, Response, Screen, scrolled};
 use super::screens;
 use super::screens::check::CheckPage;
@@ -56,32 +56,31 @@ impl Host {
         app.asked_to_quit &= !is_by_user || matches!(action, Action::Press(Command::Quit));
         match action {
             Action::Press(command) => {
-                (app.notice, app.limits.pending_limit) = (None, None);
+                (app.notice, app.request.limits.pending_limit) = (None, None);
                 return self.press(command);
             }
             Action::Type(key) => return self.typed(key),
             Action::Paste(text) => return self.pasted(&text),
             Action::Mouse(gesture, x, y) => return self.mouse(gesture, Position { x, y }),
             Action::Resize(columns, rows) => {
-                app.regions = Regions::of(columns, rows, app.knobs.offered.len());
-                app.scroll_to_knob();
+                app.panels.resize(columns, rows);
                 return self.screens.iter_mut().flat_map(|screen| screen.resized(app)).collect();
             }
             Action::Detected(detected) => app.detected(detected),
             Action::MemoryChanged(update) => app.memory_changed(*update),
-            Action::Progress { id, now, took } => app.progress(id, now, took),
-            Action::Loaded { id, result } if id == app.loading.id => return app.loaded(result),
+            Action::Progress { id, now, took } => app.library.loading.progress(id, now, took),
+            Action::Loaded { id, result } if id == app.library.loading.id => return app.loaded(result),
             Action::ModelsListed(items) => app.library.models_listed(items),
             Action::Running(answer) => app.library.running(answer),
             Action::ModelPlanned { id, item, status } => app.library.model_planned(id, &item, status),
             Action::PasteRead(pasted) => return self.take_paste(&pasted),
             Action::Planned { id, result } => return self.planned(id, *result),
-            Action::Limits { id, limits } if id == app.limits.id => app.set_limits(*limits),
-            Action::Fade { id } if id == app.change.id => app.change.before = None,
+            Action::Limits { id, limits } if id == app.request.limits.id => planner::knobs::set_limits(app, *limits),
+            Action::Fade { id } if id == app.request.change.id => app.request.change.before = None,
             // answers to older requests
             Action::Loaded { .. } | Action::Limits { .. } | Action::Fade { .. } => {}
             Action::QueryAnswered { id, part: QueryPart::Thresholds(knob, thresholds) } => {
-                app.thresholds.learn(id, knob, thresholds);
+                app.request.thresholds.learn(id, knob, thresholds);
             }
             Action::TaskPanicked(what) => app.notice = Some(what),
             Action::Leave(leave) => app.leave = Some(leave),
@@ -106,7 +105,7 @@ impl Host {
         if let Some(job) = self.app.begin_plan() {
             return vec![Effect::Plan(Box::new(job))];
         }
-        if self.app.is_planning() {
+        if self.app.request.is_planning() {
             return Vec::new();
         }
         self.screens.iter_mut().flat_map(|screen| screen.refresh(&mut self.app)).collect()
@@ -259,7 +258,7 @@ impl Host {
     }
 
     fn mouse(&mut self, gesture: Gesture, at: Position) -> Vec<Effect> {
-        if gesture == Gesture::Down && self.app.regions.footer.contains(at) {
+        if gesture == Gesture::Down && self.app.panels.regions.footer.contains(at) {
             let pressed = footer::command_at(&self.footer(), at);
             return pressed.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
         }
@@ -315,7 +314,7 @@ impl Host {
     pub fn draw(&self, buffer: &mut Buffer) {
         let app = &self.app;
         let cover = self.screens.first().map_or(Cover::Nothing, |screen| screen.cover());
-        if app.regions.shape == ScreenLayout::TooSmall {
+        if app.panels.regions.shape == ScreenLayout::TooSmall {
             view::too_small(app, buffer);
         } else {
             header::draw(app, buffer);

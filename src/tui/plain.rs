@@ -10,6 +10,8 @@ use std::io::{self, BufRead, Read, Write};
 use super::action::Command;
 use super::app::App;
 use super::effect::Effect;
+use super::planner::knobs;
+use super::view::header;
 use crate::answer::verdict;
 use crate::plan::{DevicePlan, Plan};
 use crate::settings::knob::Knob;
@@ -38,8 +40,8 @@ const WORDS: [(&str, &str); 9] = [
 /// If a line cannot be read or written.
 pub fn run(mut app: App, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     refresh(&mut app);
-    if let Some(model) = &app.model {
-        writeln!(output, "{}. {}.", spoken(&model.name), spoken(&app.engine_label()))?;
+    if let Some(model) = &app.request.model {
+        writeln!(output, "{}. {}.", spoken(&model.name), spoken(&header::engine_label(&app)))?;
     }
     writeln!(output, "{}", spoken(&status(&app)))?;
     writeln!(output, "Type a knob and a value, such as context 32k. Help says what else.")?;
@@ -63,12 +65,12 @@ fn answer(app: &mut App, asked: &str) -> String {
     match asked {
         "help" | "?" => WORDS.map(|(word, what)| format!("{word}: {what}.")).join("\n"),
         "knobs" => {
-            let knobs: Vec<String> = app.knobs.offered.iter().map(|&knob| value(app, knob)).collect();
+            let knobs: Vec<String> = app.panels.knobs.offered.iter().map(|&knob| value(app, knob)).collect();
             knobs.join("\n")
         }
         "plan" => status(app),
         "memory" => {
-            let plan = app.plan.as_deref();
+            let plan = app.request.plan.as_deref();
             let devices = plan.map(|plan| plan.devices.iter().map(device).collect::<Vec<_>>().join("\n"));
             devices.unwrap_or_else(|| status(app))
         }
@@ -99,14 +101,14 @@ fn knob<'a>(app: &App, asked: &'a str) -> Option<(Knob, &'a str)> {
         (rest.is_empty() || rest.starts_with([' ', '=']))
             .then(|| (name.len(), knob, rest.trim_start_matches([' ', '='])))
     };
-    let all = app.knobs.offered.iter().flat_map(|&knob| [named(knob, knob.title()), named(knob, knob.name())]);
+    let all = app.panels.knobs.offered.iter().flat_map(|&knob| [named(knob, knob.title()), named(knob, knob.name())]);
     all.flatten().max_by_key(|(length, ..)| *length).map(|(_, knob, rest)| (knob, rest.trim()))
 }
 
 fn set(app: &mut App, knob: Knob, text: &str) -> String {
-    app.focus_knob(knob);
+    app.panels.focus_knob(knob);
     if text == "auto" {
-        return changed(app, knob.title(), |app| app.turn_knob(Command::Reset));
+        return changed(app, knob.title(), |app| knobs::turn(app, Command::Reset));
     }
     let mut wrong = None;
     let said = changed(app, knob.title(), |app| wrong = app.set_from_text(text).err());
@@ -114,8 +116,8 @@ fn set(app: &mut App, knob: Knob, text: &str) -> String {
 }
 
 fn most(app: &mut App, knob: Knob) -> String {
-    app.focus_knob(knob);
-    match app.limit(knob) {
+    app.panels.focus_knob(knob);
+    match app.request.limit(knob) {
         Some(most) => changed(app, knob.title(), |app| app.set_knob(knob, most)),
         None => format!("No value of {} has all in VRAM.", knob.title()),
     }
@@ -123,18 +125,19 @@ fn most(app: &mut App, knob: Knob) -> String {
 
 /// Changes the planner, and says what came of it.
 fn changed(app: &mut App, what: &str, change: impl FnOnce(&mut App)) -> String {
-    let before = app.plan.clone();
+    let before = app.request.plan.clone();
     change(app);
     refresh(app);
     let notice = app.notice.take();
-    if let (true, Some(notice)) = (app.plan == before, &notice) {
+    if let (true, Some(notice)) = (app.request.plan == before, &notice) {
         return notice.clone();
     }
     let notice = notice.map(|notice| format!(" {}.", verdict::capitalised(notice.trim_end_matches('.'))));
-    let knob = app.knobs.focus;
-    let now = if what == knob.title() { format!("{what} {}", knob.show(app.value(knob))) } else { what.to_owned() };
-    let moved = match (&before, &app.plan) {
-        (Some(before), Some(after)) if app.refused.is_none() => differences(before, after),
+    let knob = app.panels.knobs.focus;
+    let now =
+        if what == knob.title() { format!("{what} {}", knob.show(app.request.value(knob))) } else { what.to_owned() };
+    let moved = match (&before, &app.request.plan) {
+        (Some(before), Some(after)) if app.request.refused.is_none() => differences(before, after),
         _ => String::new(),
     };
     format!("{}: {}{moved}{}", verdict::capitalised(&now), status(app), notice.unwrap_or_default())
@@ -145,17 +148,17 @@ fn refresh(app: &mut App) {
     let effects = app.replan();
     for effect in effects {
         if let Effect::Limits(request) = effect {
-            app.set_limits(request.of.limits(&request.plan));
+            knobs::set_limits(app, request.of.limits(&request.plan));
         }
     }
 }
 
 /// The verdict, or why there is no plan.
 fn status(app: &App) -> String {
-    match (&app.refused, &app.plan) {
+    match (&app.request.refused, &app.request.plan) {
         (Some(refused), _) => format!("no plan: {refused}. 'undo' takes the change back."),
         (None, Some(plan)) => {
-            let sentence = verdict::sentence(plan, app.known_limits().found(), app.speeds.as_ref());
+            let sentence = verdict::sentence(plan, app.request.known_limits().found(), app.request.speeds.as_ref());
             format!("{}: {sentence}", verdict::headline(plan))
         }
         (None, None) => "no model is open".to_owned(),
@@ -164,14 +167,15 @@ fn status(app: &App) -> String {
 
 /// What a knob is set to, and what it can be.
 fn value(app: &App, knob: Knob) -> String {
-    let stops = knob.stops(&app.bounds);
+    let stops = knob.stops(&app.request.bounds);
     let range = match knob.choices() {
         Some(choices) => format!("one of {}", choices.join(", ")),
         None => format!("from {} to {}", knob.show(stops.first()), knob.show(stops.last())),
     };
-    let most = app.limit(knob).map(|most| format!("; all in VRAM up to {}", knob.show(most))).unwrap_or_default();
-    let by = if knob.chosen(&app.settings, &app.bounds).is_some() { "" } else { ", by the engine" };
-    format!("{}: {}{by}; {range}{most}.", knob.title(), knob.show(app.value(knob)))
+    let most =
+        app.request.limit(knob).map(|most| format!("; all in VRAM up to {}", knob.show(most))).unwrap_or_default();
+    let by = if knob.chosen(&app.request.settings, &app.request.bounds).is_some() { "" } else { ", by the engine" };
+    format!("{}: {}{by}; {range}{most}.", knob.title(), knob.show(app.request.value(knob)))
 }
 
 fn device(device: &DevicePlan) -> String {

@@ -1,5 +1,7 @@
 //! The planner's own keys and mouse: what they do while no screen is over it.
 
+pub(super) mod knobs;
+
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Position;
 
@@ -12,7 +14,7 @@ use super::screen::Screen;
 use super::screens::entry::ValueEntry;
 use super::view::footer::{self, PlacedWord};
 use super::view::memory::DeviceRows;
-use super::view::{graph, layers};
+use super::view::{graph, header, layers};
 use super::widget::field::Text;
 use super::widget::slider;
 use crate::plan::{DevicePlan, Plan};
@@ -28,22 +30,26 @@ pub fn scopes(app: &App) -> &'static [Scope] {
 
 /// The footer's entries.
 pub fn footer(app: &App) -> Vec<PlacedWord> {
-    footer::places(&app.preferences.keys.footer(scopes(app), |_| true), app.regions.footer)
+    footer::places(&app.preferences.keys.footer(scopes(app), |_| true), app.panels.regions.footer)
 }
 
 /// Handles a key that opens no screen.
 pub fn press(app: &mut App, command: Command) -> Vec<Effect> {
     match command {
-        Command::NextPanel => app.focus_panel(app.panels.focus.turn(1)),
-        Command::PreviousPanel => app.focus_panel(app.panels.focus.turn(Panel::ALL.len() - 1)),
+        Command::NextPanel => app.panels.focus_panel(app.panels.focus.turn(1)),
+        Command::PreviousPanel => app.panels.focus_panel(app.panels.focus.turn(Panel::ALL.len() - 1)),
         Command::Theme => app.theme = app.theme.next_tone(),
         Command::Undo => app.undo(),
         Command::Redo => app.redo(),
         Command::Freeze => return app.freeze(),
-        Command::CopyValue => return app.copy_value(),
-        Command::Back => return app.cancel_load(),
-        _ if app.panels.focus == Panel::Knobs => app.turn_knob(command),
-        _ => app.move_cursor(command),
+        Command::CopyValue => return copy_value(app),
+        Command::Back => {
+            let (effects, said) = app.library.loading.cancel();
+            app.notice = said.or(app.notice.take());
+            return effects;
+        }
+        _ if app.panels.focus == Panel::Knobs => knobs::turn(app, command),
+        _ => move_cursor(app, command),
     }
     Vec::new()
 }
@@ -52,164 +58,158 @@ pub fn press(app: &mut App, command: Command) -> Vec<Effect> {
 pub fn typed(app: &mut App, key: KeyEvent) -> Option<Box<dyn Screen>> {
     let word = if let KeyCode::Char(letter) = key.code { app.word_by_letter(letter) } else { None };
     if let Some(word) = word {
-        app.set_knob(app.knobs.focus, word);
+        app.set_knob(app.panels.knobs.focus, word);
         return None;
     }
     let mut entry = ValueEntry::default();
     entry.0.edit(Text::Typed(key));
-    app.accepts_numbers().then(|| Box::new(entry) as Box<dyn Screen>)
+    app.panels.accepts_numbers().then(|| Box::new(entry) as Box<dyn Screen>)
 }
 
 /// Handles the mouse; returns the command that it stands for, if any.
 pub fn mouse(app: &mut App, gesture: Gesture, at: Position) -> Option<Command> {
     match gesture {
-        Gesture::Down if app.regions.header.contains(at) => return app.header().command_at(at.x),
+        Gesture::Down if app.panels.regions.header.contains(at) => return header::of(app).command_at(at.x),
         Gesture::Down => {
             app.notice = None;
-            app.mouse_down(at);
+            mouse_down(app, at);
         }
         Gesture::Drag => {
-            if let Some(drag) = app.knobs.drag {
-                app.drag_to(drag.knob, at.x);
+            if let Some(drag) = app.panels.knobs.drag {
+                drag_to(app, drag.knob, at.x);
             }
         }
         Gesture::Up => app.end_drag(),
-        Gesture::WheelUp | Gesture::WheelDown => app.wheel(gesture == Gesture::WheelUp, at),
+        Gesture::WheelUp | Gesture::WheelDown => wheel(app, gesture == Gesture::WheelUp, at),
     }
     None
 }
 
-impl App {
-    /// Copies the value under the cursor as it is shown: with all its digits, so that it can be pasted back.
-    fn copy_value(&mut self) -> Vec<Effect> {
-        let cursors = &self.panels.cursors;
-        let bytes = |plan: &Plan| match self.panels.focus {
-            Panel::Knobs => None,
-            Panel::Layers => plan.layers.get(cursors.layer).map(|layer| layer.weights + layer.cache),
-            Panel::Memory => plan.devices.get(cursors.device).map(DevicePlan::needed),
-            Panel::Graph => graph::bytes_at(plan, cursors),
-        };
-        let knob = self.knobs.focus;
-        let value = match self.panels.focus {
-            Panel::Knobs => Some(knob.typed(&self.settings, self.value(knob))),
-            _ => self.plan.as_deref().and_then(bytes).map(|bytes| bytes.to_string()),
-        };
-        let Some(value) = value else {
-            self.notice = Some("There is no value under the cursor.".to_owned());
-            return Vec::new();
-        };
-        self.notice = Some(format!("Copied: {value}"));
-        vec![Effect::Copy(value)]
-    }
+/// Copies the value under the cursor as it is shown: with all its digits, so that it can be pasted back.
+fn copy_value(app: &mut App) -> Vec<Effect> {
+    let cursors = &app.panels.cursors;
+    let bytes = |plan: &Plan| match app.panels.focus {
+        Panel::Knobs => None,
+        Panel::Layers => plan.layers.get(cursors.layer).map(|layer| layer.weights + layer.cache),
+        Panel::Memory => plan.devices.get(cursors.device).map(DevicePlan::needed),
+        Panel::Graph => graph::bytes_at(plan, cursors),
+    };
+    let knob = app.panels.knobs.focus;
+    let value = match app.panels.focus {
+        Panel::Knobs => Some(knob.typed(&app.request.settings, app.request.value(knob))),
+        _ => app.request.plan.as_deref().and_then(bytes).map(|bytes| bytes.to_string()),
+    };
+    let Some(value) = value else {
+        app.notice = Some("There is no value under the cursor.".to_owned());
+        return Vec::new();
+    };
+    app.notice = Some(format!("Copied: {value}"));
+    vec![Effect::Copy(value)]
+}
 
-    pub(crate) fn move_cursor(&mut self, command: Command) {
-        let Some(plan) = &self.plan else { return };
-        let (at, count) = match self.panels.focus {
-            Panel::Knobs => return,
-            Panel::Layers => (&mut self.panels.cursors.layer, plan.layers.len()),
-            Panel::Memory => (&mut self.panels.cursors.device, plan.devices.len()),
-            Panel::Graph => {
-                let count = graph::line_count(plan, &self.panels.cursors);
-                (&mut self.panels.cursors.term, count)
-            }
-        };
-        let last = count.saturating_sub(1);
-        *at = match command {
-            Command::Up | Command::Less => at.saturating_sub(1),
-            Command::Down | Command::More => (*at + 1).min(last),
-            Command::PageUp => at.saturating_sub(8),
-            Command::PageDown => (*at + 8).min(last),
-            Command::First => 0,
-            Command::Last => last,
-            _ => *at,
-        };
-        self.follow_peak();
-    }
-
-    /// The graph panel shows the peak of the device that its cursor was on last.
-    pub(super) fn follow_peak(&mut self) {
-        let devices = self.plan.as_ref().map_or(0, |plan| plan.graph.peaks.len());
-        if self.panels.focus == Panel::Graph && self.panels.cursors.term < devices {
-            self.panels.cursors.peak = Some(self.panels.cursors.term);
+pub(crate) fn move_cursor(app: &mut App, command: Command) {
+    let Some(plan) = &app.request.plan else { return };
+    let (at, count) = match app.panels.focus {
+        Panel::Knobs => return,
+        Panel::Layers => (&mut app.panels.cursors.layer, plan.layers.len()),
+        Panel::Memory => (&mut app.panels.cursors.device, plan.devices.len()),
+        Panel::Graph => {
+            let count = graph::line_count(plan, &app.panels.cursors);
+            (&mut app.panels.cursors.term, count)
         }
-    }
+    };
+    let last = count.saturating_sub(1);
+    *at = match command {
+        Command::Up | Command::Less => at.saturating_sub(1),
+        Command::Down | Command::More => (*at + 1).min(last),
+        Command::PageUp => at.saturating_sub(8),
+        Command::PageDown => (*at + 8).min(last),
+        Command::First => 0,
+        Command::Last => last,
+        _ => *at,
+    };
+    follow_peak(app);
+}
 
-    fn mouse_down(&mut self, at: Position) {
-        let tab = self.regions.tabs().into_iter().find(|(_, place)| place.contains(at));
-        if let Some((panel, _)) = tab {
-            self.focus_panel(panel);
-            return;
-        }
-        let Some(panel) = self.regions.at(at.x, at.y, self.panels.lower) else { return };
-        self.focus_panel(panel);
-        match panel {
-            Panel::Knobs => self.start_drag(at),
-            Panel::Layers => {
-                let Some(plan) = &self.plan else { return };
-                let blocks = plan.layers.len().saturating_sub(1);
-                if let Some(layer) = layers::columns(self.regions.layers, blocks).layer_at(at.x, at.y) {
-                    self.panels.cursors.layer = layer.min(blocks);
-                }
-            }
-            Panel::Memory => {
-                let Some(plan) = &self.plan else { return };
-                let rows = DeviceRows::new(self.regions.memory, plan.devices.len(), self.panels.cursors.device);
-                if let Some(device) = rows.device_at(at.y) {
-                    self.panels.cursors.device = device;
-                }
-            }
-            Panel::Graph => {
-                let Some(plan) = &self.plan else { return };
-                if let Some(line) = graph::line_at(self.regions.graph, plan, &self.panels.cursors, at.y) {
-                    self.panels.cursors.term = line;
-                    self.follow_peak();
-                }
+/// The graph panel shows the peak of the device that its cursor was on last.
+pub(super) fn follow_peak(app: &mut App) {
+    let devices = app.request.plan.as_ref().map_or(0, |plan| plan.graph.peaks.len());
+    if app.panels.focus == Panel::Graph && app.panels.cursors.term < devices {
+        app.panels.cursors.peak = Some(app.panels.cursors.term);
+    }
+}
+
+fn mouse_down(app: &mut App, at: Position) {
+    let tab = app.panels.regions.tabs().into_iter().find(|(_, place)| place.contains(at));
+    if let Some((panel, _)) = tab {
+        app.panels.focus_panel(panel);
+        return;
+    }
+    let Some(panel) = app.panels.regions.at(at.x, at.y, app.panels.lower) else { return };
+    app.panels.focus_panel(panel);
+    match panel {
+        Panel::Knobs => start_drag(app, at),
+        Panel::Layers => {
+            let Some(plan) = &app.request.plan else { return };
+            let blocks = plan.layers.len().saturating_sub(1);
+            if let Some(layer) = layers::columns(app.panels.regions.layers, blocks).layer_at(at.x, at.y) {
+                app.panels.cursors.layer = layer.min(blocks);
             }
         }
-    }
-
-    fn start_drag(&mut self, at: Position) {
-        let Some(knob) = self.knob_at(at.y) else { return };
-        self.knobs.focus = knob;
-        let Some(row) = self.knob_row(knob) else { return };
-        if let Some(words) = knob.words() {
-            if let Some(at) = row.words(&words).iter().position(|place| place.contains(at)) {
-                self.set_knob(knob, at as u64);
+        Panel::Memory => {
+            let Some(plan) = &app.request.plan else { return };
+            let rows = DeviceRows::new(app.panels.regions.memory, plan.devices.len(), app.panels.cursors.device);
+            if let Some(device) = rows.device_at(at.y) {
+                app.panels.cursors.device = device;
             }
-        } else if row.track.contains(at) {
-            self.knobs.drag = Some(Drag { knob, moved: false });
-            self.drag_to(knob, at.x);
+        }
+        Panel::Graph => {
+            let Some(plan) = &app.request.plan else { return };
+            if let Some(line) = graph::line_at(app.panels.regions.graph, plan, &app.panels.cursors, at.y) {
+                app.panels.cursors.term = line;
+                follow_peak(app);
+            }
         }
     }
+}
 
-    fn drag_to(&mut self, knob: Knob, x: u16) {
-        let Some(KnobRow { track, .. }) = self.knob_row(knob) else { return };
-        let stops = knob.stops(&self.bounds);
-        let value = stops.nearest(slider::fraction(track, x));
-        // a press on the handle itself changes nothing
-        if slider::column(track, stops.fraction(self.value(knob))) != x {
-            self.set_knob(knob, value);
+fn start_drag(app: &mut App, at: Position) {
+    let Some(knob) = app.panels.knob_at(at.y) else { return };
+    app.panels.knobs.focus = knob;
+    let Some(row) = app.panels.knob_row(knob) else { return };
+    if let Some(words) = knob.words() {
+        if let Some(at) = row.words(&words).iter().position(|place| place.contains(at)) {
+            app.set_knob(knob, at as u64);
         }
+    } else if row.track.contains(at) {
+        app.panels.knobs.drag = Some(Drag { knob, moved: false });
+        drag_to(app, knob, at.x);
     }
+}
 
-    fn wheel(&mut self, up: bool, at: Position) {
-        match self.regions.at(at.x, at.y, self.panels.lower) {
-            Some(Panel::Knobs) => {
-                let Some(knob) = self.knob_at(at.y) else { return };
-                let value = knob.stops(&self.bounds).step(self.value(knob), if up { 1 } else { -1 });
-                self.focus_panel(Panel::Knobs);
-                self.knobs.focus = knob;
-                self.set_knob(knob, value);
-            }
-            Some(panel) => {
-                self.focus_panel(panel);
-                self.move_cursor(if up { Command::Up } else { Command::Down });
-            }
-            None => {}
+fn drag_to(app: &mut App, knob: Knob, x: u16) {
+    let Some(KnobRow { track, .. }) = app.panels.knob_row(knob) else { return };
+    let stops = knob.stops(&app.request.bounds);
+    let value = stops.nearest(slider::fraction(track, x));
+    // a press on the handle itself changes nothing
+    if slider::column(track, stops.fraction(app.request.value(knob))) != x {
+        app.set_knob(knob, value);
+    }
+}
+
+fn wheel(app: &mut App, up: bool, at: Position) {
+    match app.panels.regions.at(at.x, at.y, app.panels.lower) {
+        Some(Panel::Knobs) => {
+            let Some(knob) = app.panels.knob_at(at.y) else { return };
+            let value = knob.stops(&app.request.bounds).step(app.request.value(knob), if up { 1 } else { -1 });
+            app.panels.focus_panel(Panel::Knobs);
+            app.panels.knobs.focus = knob;
+            app.set_knob(knob, value);
         }
-    }
-
-    fn knob_at(&self, y: u16) -> Option<Knob> {
-        self.knobs.offered.iter().copied().find(|&knob| self.knob_row(knob).is_some_and(|place| place.row.y == y))
+        Some(panel) => {
+            app.panels.focus_panel(panel);
+            move_cursor(app, if up { Command::Up } else { Command::Down });
+        }
+        None => {}
     }
 }

@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::widget::row_writer::width;
+use crate::plan::Plan;
 
 /// Smallest usable screen: columns and rows.
 pub const MIN_SCREEN: (u16, u16) = (60, 20);
@@ -57,6 +58,14 @@ pub struct Cursors {
     /// Index into [`crate::plan::GraphPlan::peaks`] of the device whose peak the graph panel shows; none for the
     /// largest.
     pub peak: Option<usize>,
+}
+
+impl Cursors {
+    /// Moves those of layers and devices onto what `plan` has.
+    pub fn keep_within(&mut self, plan: &Plan) {
+        self.layer = self.layer.min(plan.layers.len().saturating_sub(1));
+        self.device = self.device.min(plan.devices.len().saturating_sub(1));
+    }
 }
 
 /// How the panels are laid out.

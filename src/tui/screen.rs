@@ -43,7 +43,7 @@ pub trait Screen: Any + Debug {
 
     /// Why it cannot be opened now.
     fn missing(&self, app: &App) -> Option<&'static str> {
-        app.plan.is_none().then_some(NO_PLAN)
+        app.request.plan.is_none().then_some(NO_PLAN)
     }
 
     /// Asks what it shows: at opening, and again whenever the user has changed the plan.
@@ -53,7 +53,7 @@ pub trait Screen: Any + Debug {
 
     /// The engine has planned again, or has refused to; `by_user` tells whether the user or just free memory changed.
     fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
-        if by_user && app.refused.is_none() { self.ask(app) } else { Vec::new() }
+        if by_user && app.request.refused.is_none() { self.ask(app) } else { Vec::new() }
     }
 
     /// The screen has another size.
@@ -111,7 +111,7 @@ pub trait Screen: Any + Debug {
 
     /// The area that it covers; a press beside it goes back.
     fn area(&self, app: &App) -> Rect {
-        self.page(app).map_or(app.regions.screen, |page| page.area(app))
+        self.page(app).map_or(app.panels.regions.screen, |page| page.area(app))
     }
 
     /// Draws it.
@@ -134,7 +134,7 @@ impl dyn Screen {
     /// The entries of its footer.
     pub fn footer(&self, app: &App) -> Vec<PlacedWord> {
         let words = app.preferences.keys.footer(self.scopes(), |command| self.handles(command));
-        footer::places(&words, app.regions.footer)
+        footer::places(&words, app.panels.regions.footer)
     }
 
     /// Draws its footer: its keys, or a message.

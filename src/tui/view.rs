@@ -40,28 +40,28 @@ use super::widget::row_writer::{RowWriter, wrap};
 /// Draws the planner's panels; `scopes` are those of the active keys.
 pub fn panels(app: &App, scopes: &[Scope], buffer: &mut Buffer) {
     knobs::draw(app, buffer);
-    if app.visible(Panel::Layers) {
+    if app.panels.visible(Panel::Layers) {
         layers::draw(app, buffer);
     }
-    if app.visible(Panel::Memory) {
+    if app.panels.visible(Panel::Memory) {
         memory::draw(app, buffer);
     }
-    if app.visible(Panel::Graph) {
+    if app.panels.visible(Panel::Graph) {
         graph::draw(app, buffer);
     }
     tabs(app, buffer);
-    if app.is_planning() {
+    if app.request.is_planning() {
         // what they show is the plan before
-        for area in [app.regions.layers, app.regions.memory, app.regions.graph] {
+        for area in [app.panels.regions.layers, app.panels.regions.memory, app.panels.regions.graph] {
             backdrop::dim(buffer, area, app.theme);
         }
     }
-    verdict::draw_in(app, app.regions.verdict, scopes, buffer);
+    verdict::draw_in(app, app.panels.regions.verdict, scopes, buffer);
 }
 
 /// The tabs of panels that share an area; the visible one is highlighted.
 fn tabs(app: &App, buffer: &mut Buffer) {
-    for (panel, place) in app.regions.tabs() {
+    for (panel, place) in app.panels.regions.tabs() {
         let ink = if panel == app.panels.lower { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
         RowWriter::new(buffer, place, 0).put(" ", ink).put(panel.title(), ink).put(" ", ink);
     }
@@ -70,7 +70,8 @@ fn tabs(app: &App, buffer: &mut Buffer) {
 /// Draws the message on a screen that is too small.
 pub fn too_small(app: &App, buffer: &mut Buffer) {
     let area = buffer.area;
-    let now = format!("This terminal is {}×{} cells.", app.regions.screen.width, app.regions.screen.height);
+    let now =
+        format!("This terminal is {}×{} cells.", app.panels.regions.screen.width, app.panels.regions.screen.height);
     let wanted = format!("plimsoll needs {}×{}. Enlarge it, or quit with q.", MIN_SCREEN.0, MIN_SCREEN.1);
     let lines: Vec<String> = wrap(&format!("{wanted} {now}"), area.width);
     let top = area.height.saturating_sub(lines.len() as u16) / 2;

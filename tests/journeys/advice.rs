@@ -27,7 +27,7 @@ fn spilled() -> Harness {
 fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
     let mut harness = spilled();
     harness.press("Tab Enter");
-    let plan = harness.host.app.plan.clone().unwrap();
+    let plan = harness.host.app.request.plan.clone().unwrap();
     let answer = why::layer(&plan, 0).unwrap();
     let inequality = answer.inequality.unwrap();
     assert!(!inequality.enough);
@@ -39,17 +39,21 @@ fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
     let page = harness.showing::<WhyPage>().clone();
     assert_eq!(page.progress, AnswerState::Done);
     assert!(page.remedies.len() > 3);
-    let before = harness.host.app.plan_request().unwrap();
+    let before = harness.host.app.request.plan_request().unwrap();
     for (at, offer) in page.remedies.iter().enumerate() {
         assert!(text.contains(&offer.change.to_string()), "{}\n{text}", offer.change);
         let downs = "↓ ".repeat(at);
         harness.press(&format!("{downs} Enter"));
         assert!(harness.host.screens.is_empty());
-        let after = harness.host.app.plan.clone().unwrap();
+        let after = harness.host.app.request.plan.clone().unwrap();
         assert!(offer.goal.is_met_by(&after), "{}", offer.change);
         assert_eq!(after.on_gpus(), offer.on_gpus);
         harness.press("u");
-        assert!(harness.host.app.plan_request() == Some(before.clone()), "one step back undoes {}", offer.change);
+        assert!(
+            harness.host.app.request.plan_request() == Some(before.clone()),
+            "one step back undoes {}",
+            offer.change
+        );
         harness.press("Home Enter");
     }
 }
@@ -86,16 +90,16 @@ fn best_settings_keep_locked_knobs_and_apply_in_one_step() {
     assert!(text.contains("locked: context 49\u{2009}152"), "{text}");
     let has = |page: &BestPage, objective| page.cards.iter().any(|card| card.objectives.contains(&objective));
     assert!(!has(&page, Objective::Context) && has(&page, Objective::Quality));
-    let before = harness.host.app.plan_request().unwrap();
+    let before = harness.host.app.request.plan_request().unwrap();
     for (at, one) in page.cards.iter().enumerate() {
         assert!(text.contains(&one.title()) && text.contains(&one.headline()), "{text}");
         let downs = "↓ ".repeat(at);
         harness.press(&format!("{downs} Enter"));
-        assert_eq!(harness.host.app.plan.as_deref(), Some(&one.plan));
-        assert_eq!(harness.host.app.plan.as_ref().unwrap().verdict, one.plan.verdict);
-        assert_eq!(harness.host.app.settings.ctx, Context::Tokens(49_152));
+        assert_eq!(harness.host.app.request.plan.as_deref(), Some(&one.plan));
+        assert_eq!(harness.host.app.request.plan.as_ref().unwrap().verdict, one.plan.verdict);
+        assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(49_152));
         harness.press("u");
-        assert!(harness.host.app.plan_request() == Some(before.clone()));
+        assert!(harness.host.app.request.plan_request() == Some(before.clone()));
         harness.press("s");
     }
     harness.press("Esc l s");
@@ -112,12 +116,12 @@ fn brackets_step_between_thresholds() {
     let mut last = 1024;
     for _ in 0..4 {
         harness.press("]");
-        let here = harness.host.app.value(Knob::Context);
+        let here = harness.host.app.request.value(Knob::Context);
         assert!(here > last, "{here} is above {last}");
         let at = |tokens: u64| {
-            let mut settings = harness.host.app.settings.clone();
+            let mut settings = harness.host.app.request.settings.clone();
             settings.ctx = Context::Tokens(tokens);
-            harness.host.app.plan_request().unwrap().with(settings).plan().unwrap()
+            harness.host.app.request.plan_request().unwrap().with(settings).plan().unwrap()
         };
         let (before, after) = (at(here), at(here + 1));
         assert!(after.offloaded < before.offloaded, "a layer is lost after {here}");
@@ -130,7 +134,7 @@ fn brackets_step_between_thresholds() {
         last = here;
     }
     harness.press("[ u");
-    assert_eq!(harness.host.app.value(Knob::Context), last);
+    assert_eq!(harness.host.app.request.value(Knob::Context), last);
     assert!(harness.text().contains('╵'), "the lost layers are marked\n{}", harness.text());
     harness.press("↓ ↓ ]");
     assert!(harness.text().contains("has no thresholds"), "{}", harness.text());
@@ -147,9 +151,9 @@ fn thresholds_of_a_knob_stay_known_while_only_it_moves() {
         _ => false,
     });
     assert!(!asked, "where things change along the context does not depend on where it stands");
-    let plan_request = harness.host.app.plan_request().unwrap();
-    assert!(harness.host.app.thresholds.of(Knob::Context, &plan_request).is_some());
-    assert!(harness.host.app.thresholds.of(Knob::Parallel, &plan_request).is_none());
+    let plan_request = harness.host.app.request.plan_request().unwrap();
+    assert!(harness.host.app.request.thresholds.of(Knob::Context, &plan_request).is_some());
+    assert!(harness.host.app.request.thresholds.of(Knob::Parallel, &plan_request).is_none());
 }
 
 #[test]

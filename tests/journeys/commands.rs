@@ -18,38 +18,38 @@ fn paste(harness: &mut Harness, text: &str) {
 #[test]
 fn a_pasted_command_is_taken_over_as_one_step() {
     let mut harness = harness();
-    let before = harness.host.app.plan_request().unwrap();
+    let before = harness.host.app.request.plan_request().unwrap();
     paste(
         &mut harness,
         "$ sudo ./llama-server \\\n  -m /models/Qwen3-8B-Q4_K_M.gguf -c 16384 \\\n  -ctk q8_0 -ctv q8_0 --host :: --foo\n",
     );
     let app = &harness.host.app;
-    assert!(app.model.as_ref().unwrap().name.contains("Qwen3"), "{}", harness.text());
-    assert_eq!((app.engine, app.settings.ctx), (EngineId::LlamaCpp, Context::Tokens(16_384)));
-    assert_eq!(app.settings.cache_type_v, Some(CacheType::Q8_0));
+    assert!(app.request.model.as_ref().unwrap().name.contains("Qwen3"), "{}", harness.text());
+    assert_eq!((app.request.engine, app.request.settings.ctx), (EngineId::LlamaCpp, Context::Tokens(16_384)));
+    assert_eq!(app.request.settings.cache_type_v, Some(CacheType::Q8_0));
     let said = app.notice.clone().unwrap();
     assert!(said.contains("--host has no effect on memory") && said.contains("--foo is not known here"), "{said}");
     harness.press("u");
-    assert_eq!(harness.host.app.plan_request(), Some(before));
+    assert_eq!(harness.host.app.request.plan_request(), Some(before));
     harness.press("^R");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(16_384));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(16_384));
 }
 
 #[test]
 fn a_command_without_a_model_is_for_the_open_one() {
     let mut harness = harness();
-    let opened = harness.host.app.opened.clone().unwrap();
+    let opened = harness.host.app.request.opened.clone().unwrap();
     paste(&mut harness, "llama-server -m $MODEL -c 8192 -ngl 10");
     let app = &harness.host.app;
-    assert!(std::sync::Arc::ptr_eq(app.opened.as_ref().unwrap(), &opened));
-    assert_eq!(app.settings.ctx, Context::Tokens(8192));
+    assert!(std::sync::Arc::ptr_eq(app.request.opened.as_ref().unwrap(), &opened));
+    assert_eq!(app.request.settings.ctx, Context::Tokens(8192));
     assert!(app.notice.as_ref().unwrap().contains("in the variable MODEL"), "{:?}", app.notice);
     // also into the field of the open page
     harness.press("o");
     paste(&mut harness, "OLLAMA_CONTEXT_LENGTH=4096 ollama serve");
     let app = &harness.host.app;
     assert!(harness.host.screens.is_empty());
-    assert_eq!((app.engine, app.settings.ctx), (EngineId::Ollama, Context::Tokens(4096)));
+    assert_eq!((app.request.engine, app.request.settings.ctx), (EngineId::Ollama, Context::Tokens(4096)));
 }
 
 #[test]
@@ -64,14 +64,14 @@ fn what_is_no_command_is_a_model_or_a_log() {
 #[test]
 fn a_wrong_command_changes_nothing() {
     let mut harness = harness();
-    let before = harness.host.app.plan_request();
+    let before = harness.host.app.request.plan_request();
     for text in [
         "llama-server -m x.gguf -c 32k",
         "llama-server -m /nowhere/of-no-known-name.gguf -c 4096",
         "llama-server -ctk q3_0",
     ] {
         paste(&mut harness, text);
-        assert_eq!(harness.host.app.plan_request(), before, "{text}");
+        assert_eq!(harness.host.app.request.plan_request(), before, "{text}");
     }
 }
 
@@ -115,7 +115,7 @@ fn a_copied_value_can_be_pasted_back() {
     for text in [copied.as_str(), "3\u{2009}000", "3\u{202f}000", "3,000", "3 000"] {
         paste(&mut harness, text);
         harness.press("Enter");
-        assert_eq!(harness.host.app.settings.ctx, Context::Tokens(3000), "{text}");
+        assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(3000), "{text}");
         harness.press("→ Enter");
     }
     harness.press("Esc Tab y");

@@ -15,9 +15,9 @@ fn two_pinned_plans_show_their_differences() {
     harness.press("c");
     assert!(harness.host.screens.is_empty(), "one plan is compared with nothing yet");
     assert!(harness.text().contains("Pinned as A"), "{}", harness.text());
-    let before = harness.host.app.plan.clone().unwrap();
+    let before = harness.host.app.request.plan.clone().unwrap();
     harness.press("End ↓ ↓ ↓ ↓ → ↑ → c");
-    let now = harness.host.app.plan.clone().unwrap();
+    let now = harness.host.app.request.plan.clone().unwrap();
     let text = harness.text();
     assert!(text.contains("B · now") && text.contains("≠ context"), "{text}");
     let more = now.totals.cache - before.totals.cache;
@@ -55,20 +55,20 @@ fn resuming_a_pinned_plan_restores_model_engine_and_knobs() {
     let mut harness = split();
     harness.fakes.models.insert("./small.gguf".into(), Ok(harness::package("llama3.2-1b")));
     harness.press("→ c");
-    let first = harness.host.app.plan_request().unwrap();
+    let first = harness.host.app.request.plan_request().unwrap();
     harness.press("o");
     harness.write("./small.gguf");
     harness.press("Enter e ↑ Enter ↓ ↓ ↓ → c");
-    let second = harness.host.app.plan_request().unwrap();
+    let second = harness.host.app.request.plan_request().unwrap();
     assert!(first != second && first.engine != second.engine);
     assert!(harness.text().contains("Llama 3.2 1B"), "{}", harness.text());
     harness.press("← Enter");
-    assert!(harness.host.app.plan_request() == Some(first.clone()));
-    assert_eq!(harness.host.app.plan.as_deref(), Some(&first.plan().unwrap()));
+    assert!(harness.host.app.request.plan_request() == Some(first.clone()));
+    assert_eq!(harness.host.app.request.plan.as_deref(), Some(&first.plan().unwrap()));
     harness.press("u");
-    assert!(harness.host.app.plan_request() == Some(second), "going on is one step");
+    assert!(harness.host.app.request.plan_request() == Some(second), "going on is one step");
     harness.press("u u u");
-    assert!(harness.host.app.plan_request() == Some(first), "and so is opening a model");
+    assert!(harness.host.app.request.plan_request() == Some(first), "and so is opening a model");
 }
 
 /// Two events may arrive before a redraw.
@@ -89,9 +89,11 @@ fn a_plan_is_pinned_up_to_date_before_it_is_drawn() {
 #[test]
 fn comparison_rows_match_the_plans() {
     let mut harness = split();
-    let (one, before) = (harness.host.app.plan.clone().unwrap(), harness.host.app.speeds.clone().unwrap());
+    let (one, before) =
+        (harness.host.app.request.plan.clone().unwrap(), harness.host.app.request.speeds.clone().unwrap());
     harness.press("↓ ↓ ↓ ↓ → ↑ → →");
-    let (other, after) = (harness.host.app.plan.clone().unwrap(), harness.host.app.speeds.clone().unwrap());
+    let (other, after) =
+        (harness.host.app.request.plan.clone().unwrap(), harness.host.app.request.speeds.clone().unwrap());
     assert_eq!(other.settings.cache_type_k, CacheType::Q4_0);
     let of = |plan, speeds| Some(ComparedPlan { plan, speeds: Some(speeds) });
     let groups = compare(&[of(&one, &before), None, of(&other, &after)]);

@@ -12,7 +12,7 @@ fn ctx(tokens: u64) -> Settings {
 }
 
 fn plan(harness: &Harness) -> &Plan {
-    harness.host.app.plan.as_ref().unwrap()
+    harness.host.app.request.plan.as_ref().unwrap()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn an_engine_is_chosen_with_its_release() {
     assert!(harness.text().contains("plimsoll --engine llama.cpp --release 2026-11"), "{}", harness.text());
     harness.press("↓ ↓ ↓ Enter");
     assert_eq!(
-        (harness.host.app.engine, harness.host.app.settings.release),
+        (harness.host.app.request.engine, harness.host.app.request.settings.release),
         (EngineId::LlamaCpp, Some(Release::August2026))
     );
     assert!(harness.text().contains("llama.cpp · 2026-08 · exact"), "{}", harness.text());
@@ -35,7 +35,10 @@ fn an_engine_is_chosen_with_its_release() {
     harness.press("Tab Tab i End");
     assert!(harness.text().contains("llama.cpp · 2026-08"), "a figure names its release\n{}", harness.text());
     harness.press("Esc e End Enter");
-    assert_eq!((harness.host.app.engine, harness.host.app.settings.release), (EngineId::Ollama011, None));
+    assert_eq!(
+        (harness.host.app.request.engine, harness.host.app.request.settings.release),
+        (EngineId::Ollama011, None)
+    );
     assert!(harness.text().contains("Ollama ≤ 0.11 · exact"), "{}", harness.text());
     harness.press("u u");
     assert_eq!(plan(&harness).settings.release, Some(Release::November2026));
@@ -47,8 +50,8 @@ fn the_list_says_what_other_releases_would_take() {
     let (model, machine) = (harness::model("llama3.1-8b"), harness::one_gpu());
     let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, (140, 45), ctx(16_384));
     harness.press("e");
-    let others = harness.host.app.plan_request().unwrap().other_releases(plan(&harness));
-    let neighbours = harness.host.app.plan_request().unwrap().neighbouring_releases(plan(&harness));
+    let others = harness.host.app.request.plan_request().unwrap().other_releases(plan(&harness));
+    let neighbours = harness.host.app.request.plan_request().unwrap().neighbouring_releases(plan(&harness));
     assert_eq!(others.iter().map(|other| other.release).collect::<Vec<_>>(), Release::ALL[1..]);
     assert_eq!(neighbours, others[..1]);
     // the name of the engine in use is in other panels too
@@ -64,7 +67,7 @@ fn the_list_says_what_other_releases_would_take() {
     assert!(says(&harness, "llama.cpp · 2026-11", "in use"), "{}", harness.text());
 
     harness.press("Enter e");
-    let back = harness.host.app.plan_request().unwrap().other_releases(plan(&harness)).remove(0);
+    let back = harness.host.app.request.plan_request().unwrap().other_releases(plan(&harness)).remove(0);
     assert!(says(&harness, "llama.cpp · 2026-11", &back.in_short()), "{}", harness.text());
     assert_ne!(back.in_short(), others[1].in_short(), "what was less is more");
     // older programs have no releases
@@ -191,7 +194,7 @@ fn each_device_shows_its_own_peak() {
         assert!(harness.text().contains(kind.description().split(' ').next().unwrap()), "{}", harness.text());
         harness.press("Esc");
         // a click selects what is drawn there
-        let graph = harness.host.app.regions.graph;
+        let graph = harness.host.app.panels.regions.graph;
         harness.mouse(plimsoll::tui::action::Gesture::Down, graph.x + 4, graph.y + 2);
         assert_eq!((harness.host.app.panels.cursors.term, harness.host.app.panels.cursors.peak), (1, Some(1)));
     }
@@ -214,17 +217,20 @@ fn another_engine_is_compared_with_differences_marked() {
     harness.press("← ←");
     let oldest = format!("▸llama.cpp · {}", Release::ALL[Release::ALL.len() - 1]);
     assert!(harness.text().contains(&oldest), "{}", harness.text());
-    let before = harness.host.app.settings.clone();
+    let before = harness.host.app.request.settings.clone();
     harness.press("Esc");
     assert_eq!(
-        (harness.host.app.engine, &harness.host.app.settings),
+        (harness.host.app.request.engine, &harness.host.app.request.settings),
         (EngineId::LlamaCpp, &before),
         "Esc takes nothing"
     );
     harness.press("E Enter");
-    assert_eq!((harness.host.app.engine, harness.host.app.settings.ubatch), (EngineId::Ollama024, None));
+    assert_eq!(
+        (harness.host.app.request.engine, harness.host.app.request.settings.ubatch),
+        (EngineId::Ollama024, None)
+    );
     harness.press("u");
-    assert_eq!((harness.host.app.engine, &harness.host.app.settings), (EngineId::LlamaCpp, &before));
+    assert_eq!((harness.host.app.request.engine, &harness.host.app.request.settings), (EngineId::LlamaCpp, &before));
     for size in [(60, 20), (80, 24)] {
         harness.resize(size.0, size.1);
         harness.press("E");

@@ -130,7 +130,8 @@ fn exports_name_the_source_of_an_unchanged_model() {
     harness.press("Esc b");
     harness.write("hf://a/b:Q8_0");
     harness.press("Enter");
-    let as_q4 = harness.host.app.plan_request().unwrap().quantised("Q4_0".parse::<FileType>().unwrap()).unwrap();
+    let as_q4 =
+        harness.host.app.request.plan_request().unwrap().quantised("Q4_0".parse::<FileType>().unwrap()).unwrap();
     assert_eq!(as_q4.model.file_type, Some("Q4_0"));
     harness.press("W Tab Tab Enter x");
     assert!(harness.text().contains("FROM ./model.gguf"), "{}", harness.text());

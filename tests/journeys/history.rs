@@ -35,12 +35,12 @@ fn each_state_is_listed_with_what_it_gives(#[case] model: &str, #[case] gib: u64
             }
         }
         harness.press("Home Enter");
-        assert_eq!(harness.host.app.plan_request().as_ref(), Some(&states[0].plan_request));
+        assert_eq!(harness.host.app.request.plan_request().as_ref(), Some(&states[0].plan_request));
         harness.assert_plan_is_current();
         assert_eq!(harness.host.app.states(), (states.clone(), 0), "the others are kept");
         for state in &states[1..] {
             harness.press("U");
-            assert_eq!(harness.host.app.plan_request().as_ref(), Some(&state.plan_request));
+            assert_eq!(harness.host.app.request.plan_request().as_ref(), Some(&state.plan_request));
         }
         harness.press("U");
         assert!(harness.text().contains("Nothing to redo"), "{}", harness.text());
@@ -55,7 +55,7 @@ fn a_press_of_the_mouse_selects_a_state_and_the_next_goes_there() {
     let machine = harness::machine(1, "RTX 3090", 24, 64);
     let model = harness::model("llama3.1-8b");
     let mut harness = Harness::with(Some(model), machine, (100, 30), settings.clone(), Appearance::BEST);
-    assert_eq!(harness.host.app.engine, EngineId::Ollama024);
+    assert_eq!(harness.host.app.request.engine, EngineId::Ollama024);
     harness.press("→ → H");
     let text = harness.text();
     let y = text.lines().position(|line| line.contains("before these changes")).unwrap() as u16;
@@ -63,7 +63,7 @@ fn a_press_of_the_mouse_selects_a_state_and_the_next_goes_there() {
     let _open: &HistoryPage = harness.showing();
     harness.mouse(Gesture::Down, 20, y);
     assert!(harness.host.screens.is_empty());
-    assert_eq!(harness.host.app.settings, settings);
+    assert_eq!(harness.host.app.request.settings, settings);
     harness.press("H");
     harness.mouse(Gesture::Down, 1, 1);
     assert!(harness.host.screens.is_empty(), "a press beside the page goes back");

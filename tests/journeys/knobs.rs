@@ -17,16 +17,16 @@ fn go(harness: &mut Harness, knob: Knob) {
     for _ in 0..Knob::ALL.len() {
         harness.press("↑");
     }
-    while harness.host.app.knobs.focus != knob {
-        let here = harness.host.app.knobs.focus;
+    while harness.host.app.panels.knobs.focus != knob {
+        let here = harness.host.app.panels.knobs.focus;
         harness.press("↓");
-        assert_ne!(harness.host.app.knobs.focus, here, "{knob:?} is not there");
+        assert_ne!(harness.host.app.panels.knobs.focus, here, "{knob:?} is not there");
     }
 }
 
 #[test]
 fn only_effective_knobs_are_shown() {
-    let knobs = |engine, model, gpus| by(engine, model, gpus, (140, 45)).host.app.knobs.offered;
+    let knobs = |engine, model, gpus| by(engine, model, gpus, (140, 45)).host.app.panels.knobs.offered;
     let dense = knobs(EngineId::LlamaCpp, "llama3.1-8b", 1);
     assert!(dense.contains(&Knob::Ubatch) && dense.contains(&Knob::CacheType) && !dense.contains(&Knob::CacheTypeV));
     assert!(!dense.contains(&Knob::CpuMoe) && !dense.contains(&Knob::TensorSplit));
@@ -43,14 +43,14 @@ fn only_effective_knobs_are_shown() {
 fn hidden_knobs_scroll_into_view() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
     assert!(harness.text().contains("1-6 of 17") && !harness.text().contains("GPU split"), "{}", harness.text());
-    let first = harness.host.app.knob_row(Knob::Parallel);
+    let first = harness.host.app.panels.knob_row(Knob::Parallel);
     harness.press("↓ ↓ ↓ ↓ ↓");
-    assert_eq!(harness.host.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
+    assert_eq!(harness.host.app.panels.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
     harness.press("↓ ↓ ↓ ↓ ↓ ↓");
-    assert_eq!(harness.host.app.knobs.focus, Knob::TensorSplit);
+    assert_eq!(harness.host.app.panels.knobs.focus, Knob::TensorSplit);
     assert!(harness.text().contains("7-12 of 17") && harness.text().contains("▸ GPU split"), "{}", harness.text());
     harness.resize(140, 60);
-    assert_eq!(harness.host.app.knobs.first, 0, "where all have room none is hidden");
+    assert_eq!(harness.host.app.panels.knobs.first, 0, "where all have room none is hidden");
     assert!(harness.text().contains("GPU split") && harness.text().contains("context"), "{}", harness.text());
 }
 
@@ -58,7 +58,7 @@ fn hidden_knobs_scroll_into_view() {
 fn every_knob_is_turned_typed_and_reset() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
     harness.press("K");
-    let fresh = harness.host.app.settings.clone();
+    let fresh = harness.host.app.request.settings.clone();
     for (knob, typed) in [
         (Knob::CacheTypeK, "q5_1"),
         (Knob::CacheTypeV, "bf16"),
@@ -68,28 +68,28 @@ fn every_knob_is_turned_typed_and_reset() {
         (Knob::TensorSplit, "35"),
     ] {
         go(&mut harness, knob);
-        let before = harness.host.app.settings.clone();
+        let before = harness.host.app.request.settings.clone();
         harness.press("Home →");
-        assert_ne!(harness.host.app.settings, before, "{knob:?}");
+        assert_ne!(harness.host.app.request.settings, before, "{knob:?}");
         harness.press("Enter Back Back Back Back Back Back");
         harness.write(typed);
         harness.press("Enter");
-        assert_eq!(knob.plain(harness.host.app.value(knob)), typed);
-        assert!(harness.text().contains(&knob.show(harness.host.app.value(knob))), "{}", harness.text());
+        assert_eq!(knob.plain(harness.host.app.request.value(knob)), typed);
+        assert!(harness.text().contains(&knob.show(harness.host.app.request.value(knob))), "{}", harness.text());
         harness.press("r");
-        assert_eq!(knob.chosen(&harness.host.app.settings, &harness.host.app.bounds), None, "{knob:?}");
+        assert_eq!(knob.chosen(&harness.host.app.request.settings, &harness.host.app.request.bounds), None, "{knob:?}");
     }
     go(&mut harness, Knob::Outputs);
     harness.press("Enter Back Back Back Back Back Back");
     harness.write("ubatch");
     harness.press("Enter");
-    assert_eq!(harness.host.app.settings.outputs, Outputs::Ubatch);
+    assert_eq!(harness.host.app.request.settings.outputs, Outputs::Ubatch);
     harness.press("r");
     go(&mut harness, Knob::KvUnified);
     harness.press("→");
-    assert!(harness.host.app.settings.kv_unified);
+    assert!(harness.host.app.request.settings.kv_unified);
     harness.press("r");
-    assert_eq!(harness.host.app.settings, fresh);
+    assert_eq!(harness.host.app.request.settings, fresh);
 }
 
 #[test]
@@ -103,21 +103,24 @@ fn another_engine_keeps_shared_knobs_and_remembers_the_rest() {
         harness.write(value);
         harness.press("Enter");
     }
-    let first = harness.host.app.settings.clone();
+    let first = harness.host.app.request.settings.clone();
     assert_eq!((first.ubatch, first.n_cpu_moe, first.cache_type_v), (Some(256), Some(7), None));
     harness.press("e End ↑ Enter");
-    assert_eq!(harness.host.app.engine, EngineId::Ollama024);
-    let there = &harness.host.app.settings;
+    assert_eq!(harness.host.app.request.engine, EngineId::Ollama024);
+    let there = &harness.host.app.request.settings;
     assert_eq!((there.ubatch, there.n_cpu_moe, there.batch), (None, None, Some(1024)), "what it ignores is laid aside");
     assert_eq!((there.cache_type_k, there.cache_type_v), (Some(CacheType::Q8_0), Some(CacheType::Q8_0)));
-    assert!(harness.host.app.refused.is_none() && !harness.text().contains("is ignored"), "{}", harness.text());
+    assert!(harness.host.app.request.refused.is_none() && !harness.text().contains("is ignored"), "{}", harness.text());
     harness.press("e Home ↓ ↓ ↓ ↓ ↓ Enter");
-    assert_eq!((harness.host.app.engine, &harness.host.app.settings), (EngineId::LlamaCpp, &first));
+    assert_eq!((harness.host.app.request.engine, &harness.host.app.request.settings), (EngineId::LlamaCpp, &first));
     harness.press("u");
-    assert_eq!((harness.host.app.engine, harness.host.app.settings.ubatch), (EngineId::Ollama024, None));
+    assert_eq!(
+        (harness.host.app.request.engine, harness.host.app.request.settings.ubatch),
+        (EngineId::Ollama024, None)
+    );
     harness.press("u");
-    assert_eq!((harness.host.app.engine, &harness.host.app.settings), (EngineId::LlamaCpp, &first));
-    assert!(harness.host.app.knobs.offered.contains(&Knob::Ubatch));
+    assert_eq!((harness.host.app.request.engine, &harness.host.app.request.settings), (EngineId::LlamaCpp, &first));
+    assert!(harness.host.app.panels.knobs.offered.contains(&Knob::Ubatch));
 }
 
 #[test]
@@ -129,27 +132,30 @@ fn m_finds_the_fewest_layers_of_experts_that_must_stay_in_ram() {
     harness.press("→");
     go(&mut harness, Knob::CpuMoe);
     harness.press("m");
-    let fewest = harness.host.app.settings.n_cpu_moe.unwrap();
+    let fewest = harness.host.app.request.settings.n_cpu_moe.unwrap();
     assert!(fewest > 0);
-    assert!(Goal::AllLayers.is_met_by(harness.host.app.plan.as_ref().unwrap()));
+    assert!(Goal::AllLayers.is_met_by(harness.host.app.request.plan.as_ref().unwrap()));
     harness.press("⇧←");
-    assert_eq!(harness.host.app.settings.n_cpu_moe, Some(fewest - 1));
-    assert!(!Goal::AllLayers.is_met_by(harness.host.app.plan.as_ref().unwrap()), "one fewer leaves too little free");
+    assert_eq!(harness.host.app.request.settings.n_cpu_moe, Some(fewest - 1));
+    assert!(
+        !Goal::AllLayers.is_met_by(harness.host.app.request.plan.as_ref().unwrap()),
+        "one fewer leaves too little free"
+    );
 }
 
 #[test]
 fn a_split_is_dragged_from_the_engines_value() {
     let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 4, (140, 60));
     go(&mut harness, Knob::TensorSplit);
-    let before = harness.host.app.plan.as_ref().unwrap().shares();
+    let before = harness.host.app.request.plan.as_ref().unwrap().shares();
     assert_eq!(before.len(), 4);
     harness.press("End ← ← ← ← ← ← ← ←");
-    let split = harness.host.app.settings.tensor_split.clone();
+    let split = harness.host.app.request.settings.tensor_split.clone();
     assert_eq!((split.len(), split[0]), (4, 60.0));
     let proportion = |shares: &[f64]| shares[1] / shares[3];
     // at 100 % the other GPUs have no shares to scale, so they split the rest evenly
     assert!((proportion(&split) - 1.0).abs() < 0.01, "{split:?}");
-    let layers = harness.host.app.plan.as_ref().unwrap().shares();
+    let layers = harness.host.app.request.plan.as_ref().unwrap().shares();
     assert!(layers[0] > 3.0 * layers[1], "{layers:?}");
     harness.press("i");
     assert!(harness.text().contains("60,13.33"), "{}", harness.text());
@@ -159,14 +165,14 @@ fn a_split_is_dragged_from_the_engines_value() {
 fn unified_kv_follows_parallel_auto() {
     let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 60));
     go(&mut harness, Knob::KvUnified);
-    assert_eq!(harness.host.app.in_effect(Knob::KvUnified), Some(1), "without -np there is one cache");
+    assert_eq!(harness.host.app.request.in_effect(Knob::KvUnified), Some(1), "without -np there is one cache");
     harness.press("i");
     assert!(harness.text().contains("when parallel is auto"), "{}", harness.text());
     harness.press("Esc");
     go(&mut harness, Knob::Parallel);
     harness.press("→");
-    assert_eq!(harness.host.app.in_effect(Knob::KvUnified), Some(0));
-    assert_eq!(harness.host.app.settings.gpu_layers, GpuLayers::Auto);
+    assert_eq!(harness.host.app.request.in_effect(Knob::KvUnified), Some(0));
+    assert_eq!(harness.host.app.request.settings.gpu_layers, GpuLayers::Auto);
 }
 
 #[test]
@@ -174,15 +180,15 @@ fn one_key_gives_k_and_v_a_type_each() {
     let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 45));
     harness.press("K");
     assert!(
-        harness.host.app.knobs.offered.contains(&Knob::CacheTypeV)
-            && !harness.host.app.knobs.offered.contains(&Knob::CacheType)
+        harness.host.app.panels.knobs.offered.contains(&Knob::CacheTypeV)
+            && !harness.host.app.panels.knobs.offered.contains(&Knob::CacheType)
     );
     go(&mut harness, Knob::CacheTypeK);
     harness.press("Enter Back Back Back Back");
     harness.write("q8_0");
     harness.press("Enter K");
-    assert!(harness.host.app.knobs.offered.contains(&Knob::CacheType));
-    let settings = &harness.host.app.settings;
+    assert!(harness.host.app.panels.knobs.offered.contains(&Knob::CacheType));
+    let settings = &harness.host.app.request.settings;
     assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Q8_0), Some(CacheType::Q8_0)));
     let mut harness = by(EngineId::Ollama024, "llama3.1-8b", 1, (140, 45));
     harness.press("K");
@@ -195,10 +201,10 @@ fn a_letter_chooses_a_word() {
     go(&mut harness, Knob::CacheType);
     for expected in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Q8_0] {
         harness.press("q");
-        assert_eq!(harness.host.app.settings.cache_type_k, Some(expected));
+        assert_eq!(harness.host.app.request.settings.cache_type_k, Some(expected));
     }
     harness.press("f");
-    assert_eq!(harness.host.app.settings.cache_type_v, Some(CacheType::F16));
+    assert_eq!(harness.host.app.request.settings.cache_type_v, Some(CacheType::F16));
     assert!(harness.host.app.leave.is_none());
     // no choice begins with it
     harness.press("w");
@@ -213,10 +219,10 @@ fn a_context_beyond_training_grows_with_the_arrow() {
     go(&mut harness, Knob::Context);
     for expected in [65_536, 98_304, 131_072] {
         harness.press("→");
-        assert_eq!(harness.host.app.settings.ctx, Context::Tokens(expected));
+        assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(expected));
     }
     harness.press("⇧→");
-    assert!(matches!(harness.host.app.settings.ctx, Context::Tokens(tokens) if tokens > 131_072));
+    assert!(matches!(harness.host.app.request.settings.ctx, Context::Tokens(tokens) if tokens > 131_072));
     harness.press("Home ←");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(1024));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(1024));
 }

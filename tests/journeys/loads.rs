@@ -36,7 +36,7 @@ fn harness() -> Harness {
 }
 
 fn model_name(harness: &Harness) -> &str {
-    &harness.host.app.plan.as_ref().unwrap().model.name
+    &harness.host.app.request.plan.as_ref().unwrap().model.name
 }
 
 /// The names in the list, from the top.
@@ -66,7 +66,7 @@ fn every_model_is_listed_with_its_verdict() {
     // the row agrees with the plan of the opened model
     harness.press("↓ ↓ ↓ Enter");
     assert_eq!(model_name(&harness), "Gemma 3 27B");
-    let plan = harness.host.app.plan.clone().unwrap();
+    let plan = harness.host.app.request.plan.clone().unwrap();
     assert!(line("gemma3:27b").contains(&plan.model.bytes.to_string()), "{text}");
 }
 
@@ -83,7 +83,7 @@ fn a_local_model_is_chosen_from_the_list() {
     assert!(harness.text().contains("broken:1b could not be opened: its blob"), "{}", harness.text());
     harness.press("o ↓ Enter");
     assert_eq!(model_name(&harness), "Qwen3 8B");
-    assert_eq!(harness.host.app.loading.state, Load::Ready);
+    assert_eq!(harness.host.app.library.loading.state, Load::Ready);
     assert_eq!(*harness.fakes.recent.lock().unwrap(), ["qwen3:8b"], "what could not be opened is not kept");
 }
 
@@ -302,7 +302,7 @@ fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
         "m:1b".to_owned(),
         Ok(Package { adapters, projector: projector.clone(), knobs, ..package("qwen3-8b") }),
     );
-    let before = harness.host.app.settings.clone();
+    let before = harness.host.app.request.settings.clone();
     let open = |harness: &mut Harness, name: &str| {
         harness.press("b");
         harness.write(name);
@@ -311,22 +311,22 @@ fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
     open(&mut harness, "m:1b");
     let came = Settings { adapters, projector, ..before.clone() };
     let with_tag = Settings { ctx: Context::Tokens(12_288), gpu_layers: GpuLayers::Count(5), ..came.clone() };
-    assert_eq!(harness.host.app.settings, with_tag);
+    assert_eq!(harness.host.app.request.settings, with_tag);
     let text = harness.text();
     assert!(text.contains("Context set to 12288 tokens by the model's tag"), "{text}");
-    assert!(harness.host.app.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("num_gpu")));
+    assert!(harness.host.app.request.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("num_gpu")));
     harness.press("u");
-    assert_eq!(harness.host.app.settings, came, "the tag's knobs are one step that can be undone");
+    assert_eq!(harness.host.app.request.settings, came, "the tag's knobs are one step that can be undone");
 
     // a tag's knobs are dropped with its model, except those changed since
     open(&mut harness, "m:1b");
     open(&mut harness, "/models/qwen.gguf");
-    assert_eq!(harness.host.app.settings, before);
+    assert_eq!(harness.host.app.request.settings, before);
     open(&mut harness, "m:1b");
     harness.press("→");
-    let Context::Tokens(turned) = harness.host.app.settings.ctx else { panic!("a value was set") };
+    let Context::Tokens(turned) = harness.host.app.request.settings.ctx else { panic!("a value was set") };
     open(&mut harness, "/models/qwen.gguf");
-    assert_eq!(harness.host.app.settings, Settings { ctx: Context::Tokens(turned), ..before });
+    assert_eq!(harness.host.app.request.settings, Settings { ctx: Context::Tokens(turned), ..before });
 }
 
 /// As `plan --command` has it: the tag stands over the server's variables, and another model is planned without it.
@@ -335,14 +335,14 @@ fn a_tag_stands_over_the_variables_of_a_pasted_command() {
     let mut harness = harness();
     let knobs = TagParameters { num_ctx: Some(12_288), ..TagParameters::default() };
     harness.fakes.models.insert("m:1b".to_owned(), Ok(Package { knobs, ..package("qwen3-8b") }));
-    let source = |harness: &Harness| harness.host.app.settings.source_of(Flag::Context);
+    let source = |harness: &Harness| harness.host.app.request.settings.source_of(Flag::Context);
     harness.act(Action::Paste("OLLAMA_CONTEXT_LENGTH=8192 ollama run m:1b".to_owned()));
-    assert_eq!((harness.host.app.settings.ctx, source(&harness)), (Context::Tokens(12_288), Some(Source::Tag)));
+    assert_eq!((harness.host.app.request.settings.ctx, source(&harness)), (Context::Tokens(12_288), Some(Source::Tag)));
     harness.press("b");
     harness.write("/models/qwen.gguf");
     harness.press("Enter");
     let by_variable = Some(Source::Variable("OLLAMA_CONTEXT_LENGTH"));
-    assert_eq!((harness.host.app.settings.ctx, source(&harness)), (Context::Tokens(8192), by_variable));
+    assert_eq!((harness.host.app.request.settings.ctx, source(&harness)), (Context::Tokens(8192), by_variable));
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn a_newer_load_replaces_an_older_one() {
         assert_eq!(model_name(&harness), "Llama 3.1 8B", "the planner is live meanwhile");
         harness.finish_loads(backwards);
         assert_eq!(model_name(&harness), "Qwen3 8B", "whichever ends first");
-        assert_eq!(harness.host.app.loading.state, Load::Ready);
+        assert_eq!(harness.host.app.library.loading.state, Load::Ready);
     }
 }
 
@@ -391,7 +391,7 @@ fn progress_is_shown_in_bytes_and_speed_and_esc_stops_it() {
     let text = harness.text();
     assert!(text.contains("r:Q4_K_M: 6.0 MiB of its header, 2.0 MiB/s, shard 2 of 4"), "{text}");
     harness.press("Esc");
-    assert_eq!(harness.host.app.loading.state, Load::Idle);
+    assert_eq!(harness.host.app.library.loading.state, Load::Idle);
     harness.finish_loads(false);
     assert_eq!(model_name(&harness), "Llama 3.1 8B", "its answer is of no interest any more");
 }
@@ -460,5 +460,5 @@ fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
     let mut harness = harness();
     harness.press("b ^N ↓ ↓ ↓ Enter");
     assert!(harness.host.screens.is_empty(), "{}", harness.text());
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(8192), "{}", harness.text());
 }

@@ -35,35 +35,35 @@ fn moved(machine: Machine, notes: &[&str]) -> Action {
 #[test]
 fn the_plan_follows_free_memory_without_highlights() {
     let (mut harness, machine) = live();
-    let limit = harness.host.app.known_limits().found().cloned().unwrap().vram.context;
+    let limit = harness.host.app.request.known_limits().found().cloned().unwrap().vram.context;
     harness.act(moved(with_free(&machine, 9), &[]));
-    let plan = harness.host.app.plan.clone().unwrap();
+    let plan = harness.host.app.request.plan.clone().unwrap();
     assert_eq!(plan.devices[0].free, Bytes::gib(9));
     assert!(
-        harness.host.app.known_limits().found().cloned().unwrap().vram.context < limit,
+        harness.host.app.request.known_limits().found().cloned().unwrap().vram.context < limit,
         "what fits is worked out anew"
     );
     assert!(!harness.text().contains(['▲', '▼']) || harness.text().contains("▲ Layers in RAM"), "{}", harness.text());
-    assert!(harness.host.app.before().is_none());
+    assert!(harness.host.app.request.before().is_none());
 
     // highlights of the last key stay when live memory changes
     harness.press("→");
-    assert!(harness.host.app.before().is_some());
+    assert!(harness.host.app.request.before().is_some());
     harness.act(moved(with_free(&machine, 10), &[]));
-    assert!(harness.host.app.before().is_some());
+    assert!(harness.host.app.request.before().is_some());
     harness.rest();
-    assert!(harness.host.app.before().is_none());
+    assert!(harness.host.app.request.before().is_none());
 }
 
 #[test]
 fn small_changes_of_memory_keep_the_limits_and_m_uses_the_current_ones() {
     let (mut harness, machine) = live();
     harness.think();
-    let (limits, asked) = (harness.host.app.known_limits().found().cloned(), harness.questions);
+    let (limits, asked) = (harness.host.app.request.known_limits().found().cloned(), harness.questions);
     let mut other = machine.clone();
     other.gpus[0].free = other.gpus[0].free - Bytes::mib(100);
     harness.act(moved(other.clone(), &[]));
-    assert_eq!((harness.questions, &harness.host.app.known_limits().found().cloned()), (asked, &limits));
+    assert_eq!((harness.questions, &harness.host.app.request.known_limits().found().cloned()), (asked, &limits));
     // known thresholds are kept
     harness.press("]");
     assert!(harness.text().contains("→ 32 layers on GPU"), "{}", harness.text());
@@ -72,10 +72,10 @@ fn small_changes_of_memory_keep_the_limits_and_m_uses_the_current_ones() {
     harness.act(moved(other.clone(), &[]));
 
     harness.press("m");
-    let Context::Tokens(most) = harness.host.app.settings.ctx else { panic!("m sets a value") };
+    let Context::Tokens(most) = harness.host.app.request.settings.ctx else { panic!("m sets a value") };
     assert!(Some(most) < limits.unwrap().vram.context, "there is less room than before");
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
-    assert_eq!(harness.host.app.known_limits().found().cloned().unwrap().vram.context, Some(most));
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    assert_eq!(harness.host.app.request.known_limits().found().cloned().unwrap().vram.context, Some(most));
 }
 
 #[test]
@@ -108,12 +108,12 @@ fn f_freezes_and_resumes_free_memory() {
     harness.press("f");
     assert!(harness.text().contains("· frozen"), "{}", harness.text());
     harness.act(moved(with_free(&machine, 1), &["too late"]));
-    assert_eq!(harness.host.app.machine.gpus[0].free, machine.gpus[0].free);
+    assert_eq!(harness.host.app.request.machine.gpus[0].free, machine.gpus[0].free);
     assert!(!harness.text().contains("too late"));
     harness.press("f");
     assert_eq!(harness.frozen, [true, false]);
     harness.act(moved(with_free(&machine, 1), &[]));
-    assert_eq!(harness.host.app.machine.gpus[0].free, Bytes::gib(1));
+    assert_eq!(harness.host.app.request.machine.gpus[0].free, Bytes::gib(1));
 }
 
 #[test]
@@ -153,16 +153,19 @@ fn switching_a_gpu_off_shows_on_every_screen() {
     let mut harness = bench();
     assert!(!harness.text().contains("simulated"), "{}", harness.text());
     harness.press("Space");
-    assert_eq!(harness.host.app.machine.gpus.len(), 1);
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().origin, Origin::Described);
+    assert_eq!(harness.host.app.request.machine.gpus.len(), 1);
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().origin, Origin::Described);
     let text = harness.text();
     assert!(text.contains("simulated") && text.contains("1 of 2 GPUs on") && text.contains("off"), "{text}");
     harness.press("Esc");
     assert!(harness.text().contains("RTX 3060 · 64.0 GiB · simulated"), "{}", harness.text());
     harness.press("g Space");
-    assert_eq!((harness.host.app.machine.gpus.len(), harness.host.app.machine.origin), (2, Origin::Detected));
+    assert_eq!(
+        (harness.host.app.request.machine.gpus.len(), harness.host.app.request.machine.origin),
+        (2, Origin::Detected)
+    );
     harness.press("u");
-    assert_eq!(harness.host.app.machine.gpus.len(), 1, "each step can be undone");
+    assert_eq!(harness.host.app.request.machine.gpus.len(), 1, "each step can be undone");
     harness.press("u u");
     assert!(harness.text().contains("Nothing to undo"), "{}", harness.text());
 }
@@ -170,7 +173,7 @@ fn switching_a_gpu_off_shows_on_every_screen() {
 #[test]
 fn free_memory_is_typed_stepped_and_reserved() {
     let mut harness = bench();
-    let free = |harness: &Harness| harness.host.app.machine.gpus[0].free;
+    let free = |harness: &Harness| harness.host.app.request.machine.gpus[0].free;
     harness.press("Enter ↓ ↓ Enter");
     harness.write("8GiB");
     harness.press("Enter");
@@ -182,9 +185,9 @@ fn free_memory_is_typed_stepped_and_reserved() {
     assert_eq!(free(&harness), Bytes::mib(9 * 1024 - 256));
     harness.press("↓ → ↓ → →");
     assert_eq!(free(&harness), Bytes::mib(9 * 1024 - 256 - 3 * 1024), "the desktop and another model");
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().devices[0].free, free(&harness));
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().devices[0].free, free(&harness));
     harness.press("r");
-    assert_eq!(harness.host.app.machine.origin, Origin::Detected);
+    assert_eq!(harness.host.app.request.machine.origin, Origin::Detected);
 }
 
 #[test]
@@ -198,7 +201,7 @@ fn absurd_sizes_are_refused_with_a_reason() {
         harness.press("Enter");
         assert!(harness.text().contains(part), "{text}\n{}", harness.text());
         harness.press("Esc");
-        assert_eq!(harness.host.app.machine.origin, Origin::Detected, "Esc leaves it as it was");
+        assert_eq!(harness.host.app.request.machine.origin, Origin::Detected, "Esc leaves it as it was");
     }
 }
 
@@ -209,8 +212,9 @@ fn cards_are_added_replaced_and_removed() {
     harness.write("5090");
     assert!(harness.text().contains("RTX 5090") && harness.text().contains("1792 GB/s"), "{}", harness.text());
     harness.press("Enter");
-    let names =
-        |harness: &Harness| harness.host.app.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>();
+    let names = |harness: &Harness| {
+        harness.host.app.request.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(names(&harness), ["RTX 3060", "RTX 3060", "RTX 5090"]);
     assert!(harness.text().contains("assumed free"), "{}", harness.text());
     // the first card is replaced
@@ -222,7 +226,7 @@ fn cards_are_added_replaced_and_removed() {
     assert_eq!(names(&harness), ["RTX 3060"]);
     harness.press("u u u u");
     assert_eq!(names(&harness), ["RTX 3060", "RTX 3060"]);
-    assert_eq!(harness.host.app.machine.origin, Origin::Detected);
+    assert_eq!(harness.host.app.request.machine.origin, Origin::Detected);
 }
 
 #[test]
@@ -235,11 +239,11 @@ fn unknown_cards_are_answered_with_similar_ones() {
         assert!(harness.text().contains(part), "{text}\n{}", harness.text());
         harness.press("Esc");
     }
-    assert_eq!(harness.host.app.machine.gpus.len(), 2);
+    assert_eq!(harness.host.app.request.machine.gpus.len(), 2);
     harness.press("a");
     harness.write("name=A,total=24GiB,free=22GiB,backend=ROCm");
     harness.press("Enter");
-    assert_eq!(harness.host.app.machine.gpus[2].free, Bytes::gib(22));
+    assert_eq!(harness.host.app.request.machine.gpus[2].free, Bytes::gib(22));
 }
 
 #[test]
@@ -248,30 +252,30 @@ fn a_system_sets_its_ram_and_ram_can_be_typed() {
     harness.press("a");
     harness.write("M4 Max 128");
     harness.press("Enter");
-    assert_eq!(harness.host.app.machine.ram.total, Bytes::gib(128));
+    assert_eq!(harness.host.app.request.machine.ram.total, Bytes::gib(128));
     assert!(harness.text().contains("· in RAM"), "{}", harness.text());
     harness.press("End ↑ Enter Enter");
     harness.write("256GiB");
     harness.press("Enter ↓ ↓ Enter");
     harness.write("8GiB");
     harness.press("Enter");
-    let ram = harness.host.app.machine.ram;
+    let ram = harness.host.app.request.machine.ram;
     assert_eq!((ram.total, ram.swap_free), (Bytes::gib(256), Bytes::gib(8)));
     harness.press("r");
-    assert_eq!(harness.host.app.machine.ram.total, Bytes::gib(64));
+    assert_eq!(harness.host.app.request.machine.ram.total, Bytes::gib(64));
 }
 
 #[test]
 fn memory_kept_free_on_every_gpu_is_an_engine_setting() {
     let mut harness = bench();
     harness.press("End Enter →");
-    assert_eq!(harness.host.app.settings.gpu_overhead, Bytes::gib(1));
+    assert_eq!(harness.host.app.request.settings.gpu_overhead, Bytes::gib(1));
     assert!(harness.text().contains("OLLAMA_GPU_OVERHEAD"), "{}", harness.text());
     harness.press("Esc Esc e ↑ Enter g End Enter →");
-    assert_eq!(harness.host.app.settings.fit_target, Some(Bytes::gib(2)));
+    assert_eq!(harness.host.app.request.settings.fit_target, Some(Bytes::gib(2)));
     assert!(harness.text().contains("--fit-target"), "{}", harness.text());
     harness.press("r");
-    assert_eq!(harness.host.app.settings.fit_target, None);
+    assert_eq!(harness.host.app.request.settings.fit_target, None);
 }
 
 #[test]
@@ -286,18 +290,21 @@ fn machines_are_saved_listed_and_opened() {
     let text = harness.text();
     assert!(text.contains("one card") && text.contains("RTX 3060, 64.0 GiB of RAM"), "{text}");
     harness.press("↓ Enter");
-    assert_eq!(harness.host.app.machine.gpus.len(), 1);
+    assert_eq!(harness.host.app.request.machine.gpus.len(), 1);
     assert!(harness.text().contains("saved as 'one card'"), "{}", harness.text());
     // live memory of this machine does not change another one
     harness.host.app.found_machine.live = LiveMemory::On;
     let mut elsewhere = (*harness.host.app.found_machine.machine).clone();
     elsewhere.gpus[0].free = Bytes::gib(1);
     harness.act(moved(elsewhere, &[]));
-    assert_ne!(harness.host.app.machine.gpus[0].free, Bytes::gib(1));
+    assert_ne!(harness.host.app.request.machine.gpus[0].free, Bytes::gib(1));
     harness.press("m Home Enter");
-    assert_eq!((harness.host.app.machine.gpus.len(), harness.host.app.machine.origin), (2, Origin::Detected));
+    assert_eq!(
+        (harness.host.app.request.machine.gpus.len(), harness.host.app.request.machine.origin),
+        (2, Origin::Detected)
+    );
     harness.press("u");
-    assert_eq!(harness.host.app.machine.gpus.len(), 1);
+    assert_eq!(harness.host.app.request.machine.gpus.len(), 1);
 }
 
 #[test]
@@ -319,9 +326,9 @@ fn no_gpu_and_sixty_four_gpus_are_drawn_and_edited() {
         harness.press("Home a");
         harness.write("4090");
         harness.press("Enter");
-        assert_eq!(harness.host.app.machine.gpus.len(), count + 1);
+        assert_eq!(harness.host.app.request.machine.gpus.len(), count + 1);
         harness.press("PgDn PgDn PgUp d");
-        assert_eq!(harness.host.app.machine.gpus.len(), count);
+        assert_eq!(harness.host.app.request.machine.gpus.len(), count);
     }
 }
 
@@ -353,8 +360,9 @@ fn the_mouse_works_on_what_is_over_the_machine() {
     let mut harness = bench();
     let on_machine = |harness: &Harness| harness.host.showing::<MachineScreen>().is_some();
     let chosen = |harness: &Harness, text: &str| harness.text().contains(&format!("▸ {text}"));
-    let names =
-        |harness: &Harness| harness.host.app.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>();
+    let names = |harness: &Harness| {
+        harness.host.app.request.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>()
+    };
     // cards: the first press selects, the second applies
     harness.press("a");
     harness.write("50");
@@ -406,25 +414,25 @@ fn a_saved_machine_joins_for_llama_cpp() {
     harness.press("m j");
     assert!(harness.text().contains("cannot join itself"), "{}", harness.text());
     harness.press("↓ j");
-    assert_eq!(harness.host.app.machine.gpus.len(), 4);
+    assert_eq!(harness.host.app.request.machine.gpus.len(), 4);
     let text = harness.text();
     assert!(
         text.contains("RTX 3090 @garage") && text.contains("joined") && text.contains("press e to choose it"),
         "{text}"
     );
     // Ollama ignores it and says so
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().gpus().len(), 2);
-    assert!(harness.host.app.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("garage")));
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().gpus().len(), 2);
+    assert!(harness.host.app.request.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("garage")));
     harness.press("m ↓ j");
     assert!(harness.text().contains("already joined"), "{}", harness.text());
     harness.press("Esc Esc e ↑ Enter");
-    let plan = harness.host.app.plan.clone().unwrap();
+    let plan = harness.host.app.request.plan.clone().unwrap();
     assert_eq!(plan.gpus().len(), 4);
     assert!(harness.text().contains("modelled"), "{}", harness.text());
     harness.press("g End ↑ ↑ ↑ d");
-    assert_eq!(harness.host.app.machine.gpus.len(), 3);
+    assert_eq!(harness.host.app.request.machine.gpus.len(), 3);
     harness.press("u u u");
-    assert_eq!(harness.host.app.machine.origin, Origin::Detected);
+    assert_eq!(harness.host.app.request.machine.origin, Origin::Detected);
 }
 
 #[test]
@@ -449,8 +457,8 @@ fn machines_are_compared_by_verdict_and_largest_context() {
     }
     // the largest context is that of a plan on the machine itself
     let (app, machine) = (&harness.host.app, harness::machine(1, "H100", 80, 256));
-    let model = app.model.clone().unwrap();
-    let request = PlanRequest::new(app.engine, model.clone(), machine.clone(), app.settings.clone());
+    let model = app.request.model.clone().unwrap();
+    let request = PlanRequest::new(app.request.engine, model.clone(), machine.clone(), app.request.settings.clone());
     let largest = request.largest(Knob::Context, plimsoll::answer::Goal::Vram).unwrap().value;
     assert!(text.contains(&Tokens(largest).to_string()), "{text}");
     harness.press("Esc m c");

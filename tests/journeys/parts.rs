@@ -44,7 +44,7 @@ fn listed(harness: &Harness) -> Vec<&str> {
 }
 
 fn plan(harness: &Harness) -> &Plan {
-    harness.host.app.plan.as_deref().unwrap_or_else(|| panic!("{}", harness.text()))
+    harness.host.app.request.plan.as_deref().unwrap_or_else(|| panic!("{}", harness.text()))
 }
 
 #[test]
@@ -81,26 +81,26 @@ fn a_narrow_list_has_letters_and_the_preview_says_what_the_projector_adds() {
 #[test]
 fn the_projectors_device_is_a_knob_where_there_is_a_projector() {
     let mut harness = harness(EngineId::LlamaCpp, (140, 45));
-    assert!(!harness.host.app.knobs.offered.contains(&Knob::MmprojDevice));
+    assert!(!harness.host.app.panels.knobs.offered.contains(&Knob::MmprojDevice));
     harness.press("b Enter");
-    assert!(harness.host.app.knobs.offered.contains(&Knob::MmprojDevice));
+    assert!(harness.host.app.panels.knobs.offered.contains(&Knob::MmprojDevice));
     let on_gpu = |harness: &Harness| {
         let vision = plan(harness).parts.iter().find(|part| part.kind == PartKind::Vision).unwrap();
         vision.devices[0].weights.0 > 0
     };
     assert!(on_gpu(&harness));
-    while harness.host.app.knobs.focus != Knob::MmprojDevice {
+    while harness.host.app.panels.knobs.focus != Knob::MmprojDevice {
         harness.press("↓");
     }
     harness.press("→");
-    assert_eq!(harness.host.app.settings.mmproj.device, MmprojDevice::Cpu);
+    assert_eq!(harness.host.app.request.settings.mmproj.device, MmprojDevice::Cpu);
     assert!(!on_gpu(&harness));
     harness.press("u");
     assert!(on_gpu(&harness));
     // the same as on the command line
     harness.press("r");
-    let expected = Settings { mmproj: MmprojOptions::default(), ..harness.host.app.settings.clone() };
-    assert_eq!(harness.host.app.settings, expected);
+    let expected = Settings { mmproj: MmprojOptions::default(), ..harness.host.app.request.settings.clone() };
+    assert_eq!(harness.host.app.request.settings, expected);
 }
 
 #[test]
@@ -117,18 +117,22 @@ fn a_draft_is_chosen_in_the_browser_as_on_the_command_line() {
     let mut harness = harness(EngineId::LlamaCpp, (140, 45));
     harness.press("b ↓ ↓ ^d");
     assert!(harness.host.screens.is_empty(), "{}", harness.text());
-    assert_eq!(harness.host.app.loading.state, Load::Ready);
-    assert_eq!(harness.host.app.settings.draft.types, Some(vec![SpecType::DraftSimple]));
+    assert_eq!(harness.host.app.library.loading.state, Load::Ready);
+    assert_eq!(harness.host.app.request.settings.draft.types, Some(vec![SpecType::DraftSimple]));
     assert!(harness.text().contains("drafts for Qwen2.5 32B"), "{}", harness.text());
     let draft = DraftFile { model: package("qwen2.5-0.5b").model, file: "qwen2.5:0.5b".to_owned() };
     let drafting = PreparedModel::from(harness::model("qwen2.5-32b")).with_draft(Some(draft));
-    let same =
-        plimsoll::engine::plan(EngineId::LlamaCpp, &drafting, &harness.host.app.machine, &harness.host.app.settings);
+    let same = plimsoll::engine::plan(
+        EngineId::LlamaCpp,
+        &drafting,
+        &harness.host.app.request.machine,
+        &harness.host.app.request.settings,
+    );
     assert_eq!(plan(&harness).parts, same.unwrap().parts);
     assert!(plan(&harness).parts.iter().any(|part| part.kind == PartKind::Draft));
     harness.press("u");
     assert!(plan(&harness).parts.iter().all(|part| part.kind != PartKind::Draft));
-    assert!(!harness.host.app.knobs.offered.contains(&Knob::Draft));
+    assert!(!harness.host.app.panels.knobs.offered.contains(&Knob::Draft));
 }
 
 #[test]
@@ -138,7 +142,7 @@ fn a_draft_that_does_not_fit_is_refused_in_one_sentence() {
     let why = "cannot draft for Qwen2.5 32B: its vocabulary has 128256 tokens, not 152064.";
     let said = |harness: &Harness| harness.showing::<ModelBrowser>().wrong.clone().unwrap_or_default();
     assert!(said(&harness).ends_with(why), "{}", said(&harness));
-    assert_eq!(harness.host.app.loading.state, Load::Idle, "nothing is loaded");
+    assert_eq!(harness.host.app.library.loading.state, Load::Idle, "nothing is loaded");
 
     let mut other = self::harness(EngineId::Ollama, (140, 45));
     other.press("b ↓ ↓ ^d");

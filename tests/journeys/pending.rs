@@ -18,7 +18,7 @@ fn go(harness: &mut Harness, knob: Knob) {
     for _ in 0..Knob::ALL.len() {
         harness.press("↑");
     }
-    while harness.host.app.knobs.focus != knob {
+    while harness.host.app.panels.knobs.focus != knob {
         harness.press("↓");
     }
 }
@@ -40,10 +40,10 @@ fn after_a_change_nothing_of_an_older_answer_is_shown() {
             known.no_limits = true;
             go(&mut known, knob);
             known.press(if knob == Knob::GpuLayers { "←" } else { "→" });
-            assert_ne!(known.host.app.settings, settings, "{knob:?} was changed");
+            assert_ne!(known.host.app.request.settings, settings, "{knob:?} was changed");
             known.rest();
             go(&mut known, Knob::Context);
-            let mut fresh = Harness::by(engine, model(), machine(), size, known.host.app.settings.clone());
+            let mut fresh = Harness::by(engine, model(), machine(), size, known.host.app.request.settings.clone());
             fresh.rest();
             go(&mut fresh, Knob::Context);
             let others = |harness: &Harness| -> Vec<String> {
@@ -113,7 +113,7 @@ fn a_plan_that_takes_long_is_pending() {
         harness.terminal.draw(|frame| host.draw(frame.buffer_mut())).unwrap();
         harness.text()
     };
-    let before = harness.host.app.plan.clone();
+    let before = harness.host.app.request.plan.clone();
     drop(harness.host.update(Action::Press(Command::Last)));
     let first = jobs(harness.host.begin_refresh());
     assert_eq!(first.len(), 1);
@@ -125,14 +125,14 @@ fn a_plan_that_takes_long_is_pending() {
     drop(harness.host.update(early));
     let second = jobs(harness.host.begin_refresh());
     drop(harness.host.update(first));
-    assert_eq!(harness.host.app.plan, before);
+    assert_eq!(harness.host.app.request.plan, before);
     assert!(drawn(&mut harness).contains("… Planning"), "{}", harness.text());
     // history and pins say so too
     harness.host.update(Action::Press(Command::Compare));
     assert!(harness.host.app.pins[0].planned.is_none());
     drop(harness.host.update(second[0].answer()));
-    let now = harness.host.app.plan_request().unwrap().plan().unwrap();
-    assert_eq!(harness.host.app.plan.as_deref(), Some(&now));
+    let now = harness.host.app.request.plan_request().unwrap().plan().unwrap();
+    assert_eq!(harness.host.app.request.plan.as_deref(), Some(&now));
     assert!(!drawn(&mut harness).contains("… Planning"), "{}", harness.text());
     harness.press("H");
     assert!(!harness.text().contains("Refused"), "{}", harness.text());
@@ -154,6 +154,6 @@ fn a_long_paste_is_read_beside_the_screen() {
     let [Effect::ReadPaste(text)] = effects.as_slice() else { panic!("{effects:?}") };
     assert!(harness.host.app.notice.as_deref().is_some_and(|notice| notice.starts_with("Reading")));
     harness.act(Action::PasteRead(Box::new(Pasted::of(text))));
-    assert_eq!(harness.host.app.settings.ctx, short.host.app.settings.ctx);
+    assert_eq!(harness.host.app.request.settings.ctx, short.host.app.request.settings.ctx);
     assert!(harness.host.app.notice.as_deref().is_none_or(|notice| !notice.starts_with("Reading")));
 }

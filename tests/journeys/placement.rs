@@ -16,7 +16,7 @@ fn on(machine: Machine, model: &str, settings: Settings) -> Harness {
 }
 
 fn overrides(harness: &Harness) -> Vec<String> {
-    harness.host.app.settings.override_tensor.iter().map(ToString::to_string).collect()
+    harness.host.app.request.settings.override_tensor.iter().map(ToString::to_string).collect()
 }
 
 /// The names of the rows.
@@ -26,7 +26,7 @@ fn rows(harness: &Harness) -> Vec<String> {
 }
 
 fn elsewhere(harness: &Harness) -> Bytes {
-    harness.host.app.plan.as_ref().unwrap().layers.iter().map(plimsoll::plan::LayerPlan::elsewhere).sum()
+    harness.host.app.request.plan.as_ref().unwrap().layers.iter().map(plimsoll::plan::LayerPlan::elsewhere).sum()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_part_is_moved_around_the_devices_and_the_plan_follows() {
     assert!(harness.text().contains(r"-ot blk\.(\d|1[0-2])\.ffn_up_exps=CUDA1"), "{}", harness.text());
     harness.press("Space");
     assert_eq!(overrides(&harness), [r"blk\.(\d|1[0-2])\.ffn_up_exps=CPU"]);
-    assert_eq!(harness.host.app.plan.as_ref().unwrap().outcome(), Outcome::ExpertsInRam);
+    assert_eq!(harness.host.app.request.plan.as_ref().unwrap().outcome(), Outcome::ExpertsInRam);
     assert!(harness.text().contains("Experts in RAM") && harness.text().contains("RAM* "), "{}", harness.text());
     harness.press("Space");
     assert_eq!(overrides(&harness), Vec::<String>::new(), "back where they are by themselves");
@@ -89,7 +89,7 @@ fn single_blocks_are_moved_and_taken_back() {
 fn what_a_fit_placed_stays_where_it_is() {
     let machine = harness::machine(1, "RTX 3060", 12, 64);
     let mut harness = on(machine, "qwen3-30b-a3b", Settings::default());
-    let before = harness.host.app.plan.as_ref().unwrap().clone();
+    let before = harness.host.app.request.plan.as_ref().unwrap().clone();
     assert!(elsewhere(&harness) > Bytes::ZERO && before.outcome() == Outcome::ExpertsInRam);
     harness.press("p Home");
     let fitted = rows(&harness);
@@ -97,15 +97,15 @@ fn what_a_fit_placed_stays_where_it_is() {
     harness.press("Space");
     assert!(harness.text().contains("What the fit decided is set now"), "{}", harness.text());
     assert_eq!(rows(&harness), fitted);
-    let now = harness.host.app.plan.as_ref().unwrap();
+    let now = harness.host.app.request.plan.as_ref().unwrap();
     assert_eq!(now.layers.len(), before.layers.len());
     for (a, b) in now.layers.iter().zip(&before.layers) {
         assert_eq!((a.device, a.elsewhere()), (b.device, b.elsewhere()));
     }
     assert_eq!(now.settings.ctx, before.settings.ctx);
-    assert!(matches!(harness.host.app.settings.gpu_layers, GpuLayers::Count(_)));
+    assert!(matches!(harness.host.app.request.settings.gpu_layers, GpuLayers::Count(_)));
     harness.press("u");
-    assert_eq!(harness.host.app.settings, Settings::default(), "one step");
+    assert_eq!(harness.host.app.request.settings, Settings::default(), "one step");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn taking_back_what_nothing_places_leaves_a_fit_alone() {
     let mut harness = on(harness::machine(1, "RTX 3060", 12, 64), "qwen3-30b-a3b", Settings::default());
     harness.press("p Home Back");
     assert!(harness.text().contains("Nothing places these tensors by their names."), "{}", harness.text());
-    assert_eq!(harness.host.app.settings, Settings::default());
+    assert_eq!(harness.host.app.request.settings, Settings::default());
 }
 
 #[test]
@@ -121,12 +121,12 @@ fn undoing_the_engine_says_that_there_is_nothing_to_show() {
     let machine = harness::machine(1, "RTX 3060", 12, 64);
     let model = harness::model("gpt-oss-20b");
     let mut harness = Harness::by(EngineId::Ollama024, model, machine, (80, 24), Settings::default());
-    while harness.host.app.engine != EngineId::LlamaCpp {
+    while harness.host.app.request.engine != EngineId::LlamaCpp {
         harness.press("e ↑ Enter");
     }
     harness.press("p");
     assert!(harness.text().contains("Placement"), "{}", harness.text());
-    while harness.host.app.engine != EngineId::Ollama024 {
+    while harness.host.app.request.engine != EngineId::Ollama024 {
         harness.press("u");
     }
     assert!(harness.text().contains("This engine places whole layers"), "{}", harness.text());
@@ -217,10 +217,10 @@ fn settings_that_are_refused_keep_the_table() {
     let mut harness = on(harness::machine(2, "RTX 3090", 24, 64), "llama3.1-8b", settings);
     harness.press("p");
     assert!(harness.text().contains("A model that is split by tensors is on all GPUs at once."), "{}", harness.text());
-    Flag::SplitMode.read(&mut harness.host.app.settings, "layer").unwrap();
-    Flag::OverrideTensor.read(&mut harness.host.app.settings, "attn_q=GPU7").unwrap();
+    Flag::SplitMode.read(&mut harness.host.app.request.settings, "layer").unwrap();
+    Flag::OverrideTensor.read(&mut harness.host.app.request.settings, "attn_q=GPU7").unwrap();
     harness.press("1 0 0 0 Enter");
-    assert!(harness.host.app.refused.is_some());
+    assert!(harness.host.app.request.refused.is_some());
     harness.press("p");
     assert!(harness.text().contains("The engine refuses these settings: nothing is placed."), "{}", harness.text());
 }

@@ -17,38 +17,38 @@ fn on(gib: u64) -> Harness {
 }
 
 fn plan(harness: &Harness) -> &Plan {
-    harness.host.app.plan.as_deref().unwrap()
+    harness.host.app.request.plan.as_deref().unwrap()
 }
 
 #[test]
 fn each_step_replans_and_undo_restores_the_same_model() {
     let mut harness = on(24);
-    let (opened, first) = (harness.host.app.model.clone().unwrap(), plan(&harness).totals.weights);
+    let (opened, first) = (harness.host.app.request.model.clone().unwrap(), plan(&harness).totals.weights);
     harness.press("↓ ↓ →");
-    assert_eq!(harness.host.app.knobs.focus, Knob::Quant);
+    assert_eq!(harness.host.app.panels.knobs.focus, Knob::Quant);
     assert_eq!(
-        (plan(&harness).model.file_type.as_deref(), harness.host.app.settings.quant),
+        (plan(&harness).model.file_type.as_deref(), harness.host.app.request.settings.quant),
         (Some("Q4_1"), Some(FileType::Q4_1.into()))
     );
     assert!(plan(&harness).totals.weights > first);
     // the same model as with --quant
     let other = opened.requantised(FileType::Q4_1).unwrap();
-    assert_eq!(harness.host.app.model.as_ref().unwrap().header.tensors, other.header.tensors);
+    assert_eq!(harness.host.app.request.model.as_ref().unwrap().header.tensors, other.header.tensors);
     assert!(harness.text().contains("Q4_1") && harness.text().contains("original weights"), "{}", harness.text());
 
-    let made = harness.host.app.model.clone().unwrap();
+    let made = harness.host.app.request.model.clone().unwrap();
     harness.press("→ ←");
-    assert!(Arc::ptr_eq(harness.host.app.model.as_ref().unwrap(), &made), "each is made once");
+    assert!(Arc::ptr_eq(harness.host.app.request.model.as_ref().unwrap(), &made), "each is made once");
     harness.press("u u u");
-    assert!(Arc::ptr_eq(harness.host.app.model.as_ref().unwrap(), &opened));
-    assert_eq!((harness.host.app.settings.quant, plan(&harness).totals.weights), (None, first));
+    assert!(Arc::ptr_eq(harness.host.app.request.model.as_ref().unwrap(), &opened));
+    assert_eq!((harness.host.app.request.settings.quant, plan(&harness).totals.weights), (None, first));
 
     harness.press("Enter Back Back Back Back Back Back");
     harness.write("q8_0");
     harness.press("Enter");
-    assert_eq!(harness.host.app.settings.quant, Some(FileType::Q8_0.into()));
+    assert_eq!(harness.host.app.request.settings.quant, Some(FileType::Q8_0.into()));
     harness.press("r");
-    assert!(Arc::ptr_eq(harness.host.app.model.as_ref().unwrap(), &opened));
+    assert!(Arc::ptr_eq(harness.host.app.request.model.as_ref().unwrap(), &opened));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn m_finds_the_largest_value_that_fits() {
     let mut harness = Harness::new(harness::model("llama3.1-8b"), machine, (140, 45));
     harness.press("↓ ↓ m");
     assert_eq!(plan(&harness).verdict, Verdict::Gpu);
-    let most = harness.host.app.settings.quant.unwrap_or_else(|| panic!("{}", harness.text()));
+    let most = harness.host.app.request.settings.quant.unwrap_or_else(|| panic!("{}", harness.text()));
     harness.press("→");
     assert_ne!(plan(&harness).verdict, Verdict::Gpu, "{most} was not the most");
 }
@@ -66,20 +66,23 @@ fn m_finds_the_largest_value_that_fits() {
 fn another_model_opens_unquantised_and_a_matrix_cell_sets_the_knob() {
     let mut harness = on(24);
     harness.press("↓ ↓ End");
-    assert_eq!(harness.host.app.settings.quant, Some(FileType::F32.into()));
+    assert_eq!(harness.host.app.request.settings.quant, Some(FileType::F32.into()));
     harness.press("W Tab Tab");
     harness.think();
     harness.press("End Enter");
-    let quant = harness.host.app.settings.quant.map(Quantisation::name);
+    let quant = harness.host.app.request.settings.quant.map(Quantisation::name);
     assert!(quant.is_some() && quant == plan(&harness).model.file_type.as_deref(), "{quant:?}");
-    let notes = &harness.host.app.model.as_ref().unwrap().header.notes;
+    let notes = &harness.host.app.request.model.as_ref().unwrap().header.notes;
     assert_eq!(notes.iter().filter(|note| note.contains("original weights")).count(), 1, "{notes:?}");
 
     harness.host.app.open(harness::package("qwen3-8b"), None);
     harness.rest();
-    assert_eq!((harness.host.app.settings.quant, plan(&harness).model.file_type.as_deref()), (None, Some("Q4_K_M")));
+    assert_eq!(
+        (harness.host.app.request.settings.quant, plan(&harness).model.file_type.as_deref()),
+        (None, Some("Q4_K_M"))
+    );
     harness.press("u");
-    assert_eq!(harness.host.app.settings.quant.map(Quantisation::name), quant);
+    assert_eq!(harness.host.app.request.settings.quant.map(Quantisation::name), quant);
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn sweeping(harness: &Harness) -> SweepPage {
 
 /// The plan with `knob` at `value` and the other knobs unchanged.
 fn single(harness: &Harness, knob: Knob, value: u64) -> PlanFigures {
-    let plan_request = harness.host.app.plan_request().unwrap();
+    let plan_request = harness.host.app.request.plan_request().unwrap();
     let mut settings = plan_request.settings.clone();
     knob.set(&mut settings, value);
     PlanFigures::of_request(&plan_request.with(settings)).unwrap()
@@ -47,7 +47,7 @@ fn every_point_of_a_sweep_is_a_plan() {
 #[test]
 fn the_cursor_starts_at_the_knob_and_reads_the_plan() {
     let mut harness = spilled();
-    let plan = harness.host.app.plan.clone().unwrap();
+    let plan = harness.host.app.request.plan.clone().unwrap();
     harness.press("w");
     assert_eq!(sweeping(&harness).cursor, 32_768);
     let text = harness.text();
@@ -64,13 +64,13 @@ fn a_value_is_read_applied_and_undone() {
     let cursor = sweeping(&harness).cursor;
     assert!(cursor > 32_768);
     harness.press("Enter");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(cursor));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(cursor));
     harness.press("u");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(32_768));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(32_768));
     harness.press("w Home ← Enter");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(1024));
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(1024));
     harness.press("w End → Enter w ⇧← ⇧→ Esc");
-    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(131_072), "Esc takes nothing");
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(131_072), "Esc takes nothing");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn refusals_of_the_engine_are_shown() {
     };
     let model = harness::model("llama3.2-1b");
     let mut harness = Harness::by(EngineId::LlamaCpp, model, harness::one_gpu(), (60, 24), Settings::default());
-    harness.host.app.settings = settings;
+    harness.host.app.request.settings = settings;
     harness.press("w");
     let page = sweeping(&harness);
     let why = page.points.values().find_map(|figures| figures.as_ref().err()).expect("it is refused");
@@ -129,7 +129,7 @@ fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
         let (rows, columns) = page.axes.clone().unwrap();
         assert_eq!(page.progress, AnswerState::Done);
         assert_eq!(page.cells.len(), rows.len() * columns.len());
-        let plan_request = harness.host.app.plan_request().unwrap();
+        let plan_request = harness.host.app.request.plan_request().unwrap();
         let matrix = plan_request.matrix(rows, columns);
         for (cell, other) in page.cells.iter().zip(&matrix.cells) {
             assert_eq!(&cell.figures, other, "pair {pair}");
@@ -138,14 +138,14 @@ fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
         }
         harness.press("Tab");
     }
-    let before = harness.host.app.plan_request().unwrap();
+    let before = harness.host.app.request.plan_request().unwrap();
     harness.press("Esc W Tab Tab Home → → Enter");
-    let after = harness.host.app.plan_request().unwrap();
+    let after = harness.host.app.request.plan_request().unwrap();
     assert!(after.settings.ctx != before.settings.ctx);
     assert_ne!(after.model.file_type, before.model.file_type, "a quantisation is taken too");
-    assert_eq!(harness.host.app.plan.as_deref(), Some(&after.plan().unwrap()));
+    assert_eq!(harness.host.app.request.plan.as_deref(), Some(&after.plan().unwrap()));
     harness.press("u");
-    assert!(harness.host.app.plan_request() == Some(before));
+    assert!(harness.host.app.request.plan_request() == Some(before));
 }
 
 #[test]

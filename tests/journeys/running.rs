@@ -31,7 +31,7 @@ fn preview() -> ApplyPreview {
 
 /// A load beside the open plan, in which nothing could be compared.
 fn checked(harness: &Harness) -> Checked {
-    let request = harness.host.app.plan_request().unwrap();
+    let request = harness.host.app.request.plan_request().unwrap();
     Checked {
         load: (1, 1),
         about: "Qwen3 0.6B, loaded by llama-server".to_owned(),

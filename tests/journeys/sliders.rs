@@ -30,15 +30,16 @@ fn llama_cpp(size: (u16, u16)) -> Harness {
 #[test]
 fn every_slider_can_be_dragged_at_every_size() {
     for size in SIZES {
-        for knob in llama(size).host.app.knobs.offered.into_iter().filter(|knob| knob.words().is_none()) {
+        for knob in llama(size).host.app.panels.knobs.offered.into_iter().filter(|knob| knob.words().is_none()) {
             drag_to_both_ends(llama(size), knob, 1);
         }
     }
     let size = (60, 20);
-    let usual = llama(size).host.app.knobs.offered;
+    let usual = llama(size).host.app.panels.knobs.offered;
     for knob in llama_cpp(size)
         .host
         .app
+        .panels
         .knobs
         .offered
         .into_iter()
@@ -50,30 +51,34 @@ fn every_slider_can_be_dragged_at_every_size() {
 
 /// Drags the handle of `knob` from right to left in steps of `every` columns.
 fn drag_to_both_ends(mut harness: Harness, knob: Knob, every: usize) {
-    let size = harness.host.app.regions.screen;
+    let size = harness.host.app.panels.regions.screen;
     harness.no_limits = true;
-    while harness.host.app.knob_row(knob).is_none() {
+    while harness.host.app.panels.knob_row(knob).is_none() {
         harness.press("↓");
     }
-    let stops = knob.stops(&harness.host.app.bounds);
+    let stops = knob.stops(&harness.host.app.request.bounds);
     let track = track(&harness, knob);
     let (left, right) = (track.left() + 1, track.right() - 2);
-    harness.mouse(Gesture::Down, slider::column(track, stops.fraction(harness.host.app.value(knob))), track.y);
+    harness.mouse(Gesture::Down, slider::column(track, stops.fraction(harness.host.app.request.value(knob))), track.y);
     let mut values = Vec::new();
     for x in (left..=right).rev().step_by(every).chain([left]) {
         harness.mouse(Gesture::Drag, x, track.y + 3);
-        values.push(harness.host.app.value(knob));
+        values.push(harness.host.app.request.value(knob));
         assert_eq!(slider_handle(&harness, knob), x_of_value(&harness, knob), "{knob:?} at {size:?}");
     }
     assert!(values.is_sorted_by(|a, b| a >= b), "{knob:?} {values:?}");
     assert_eq!((values[0], values[values.len() - 1]), (stops.last(), stops.first()), "{knob:?} at {size:?}");
     harness.mouse(Gesture::Up, left, track.y);
     harness.press("u");
-    assert_eq!(knob.chosen(&harness.host.app.settings, &harness.host.app.bounds), None, "a drag is undone at once");
+    assert_eq!(
+        knob.chosen(&harness.host.app.request.settings, &harness.host.app.request.bounds),
+        None,
+        "a drag is undone at once"
+    );
 }
 
 fn track(harness: &Harness, knob: Knob) -> Rect {
-    harness.host.app.knob_row(knob).unwrap().track
+    harness.host.app.panels.knob_row(knob).unwrap().track
 }
 
 /// The column in which the handle is drawn.
@@ -84,7 +89,7 @@ fn slider_handle(harness: &Harness, knob: Knob) -> u16 {
 
 fn x_of_value(harness: &Harness, knob: Knob) -> u16 {
     let track = track(harness, knob);
-    slider::column(track, knob.stops(&harness.host.app.bounds).fraction(harness.host.app.value(knob)))
+    slider::column(track, knob.stops(&harness.host.app.request.bounds).fraction(harness.host.app.request.value(knob)))
 }
 
 #[test]
@@ -94,7 +99,7 @@ fn pressing_the_handle_changes_nothing() {
     let y = track(&harness, Knob::Context).y;
     harness.mouse(Gesture::Down, x, y);
     harness.mouse(Gesture::Up, x, y);
-    assert_eq!(harness.host.app.settings.ctx, Context::Auto);
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Auto);
     harness.press("u");
     assert!(harness.text().contains("Nothing to undo"));
 }
@@ -129,22 +134,25 @@ fn the_header_can_be_clicked() {
 fn choices_can_be_clicked() {
     for size in SIZES {
         let mut harness = llama(size);
-        let row = harness.host.app.knob_row(Knob::CacheType).unwrap();
+        let row = harness.host.app.panels.knob_row(Knob::CacheType).unwrap();
         let place = row.words(&Knob::CacheType.words().unwrap())[1];
         let word: String = (place.left()..place.right()).map(|x| harness.buffer()[(x, place.y)].symbol()).collect();
         assert_eq!(word.trim(), "q8_0");
         harness.mouse(Gesture::Down, place.x + 1, place.y);
-        assert_eq!(harness.host.app.settings.cache_type_k, Some(CacheType::Q8_0), "{size:?}");
+        assert_eq!(harness.host.app.request.settings.cache_type_k, Some(CacheType::Q8_0), "{size:?}");
     }
 }
 
 #[test]
 fn the_wheel_changes_knobs_and_scrolls_lists() {
     let mut harness = llama((140, 45));
-    let row = harness.host.app.knob_row(Knob::Parallel).unwrap().row;
+    let row = harness.host.app.panels.knob_row(Knob::Parallel).unwrap().row;
     harness.mouse(Gesture::WheelUp, row.x + 5, row.y);
-    assert_eq!((harness.host.app.settings.parallel, harness.host.app.knobs.focus), (Some(2), Knob::Parallel));
-    let memory = harness.host.app.regions.memory;
+    assert_eq!(
+        (harness.host.app.request.settings.parallel, harness.host.app.panels.knobs.focus),
+        (Some(2), Knob::Parallel)
+    );
+    let memory = harness.host.app.panels.regions.memory;
     harness.mouse(Gesture::WheelDown, memory.x + 5, memory.y + 3);
     assert_eq!((harness.host.app.panels.focus, harness.host.app.panels.cursors.device), (Panel::Memory, 1));
 }
@@ -153,8 +161,8 @@ fn the_wheel_changes_knobs_and_scrolls_lists() {
 fn clicking_a_column_selects_its_layer() {
     for size in SIZES {
         let mut harness = llama(size);
-        let blocks = harness.host.app.plan.as_ref().unwrap().layers.len() - 1;
-        let columns = plimsoll::tui::view::layers::columns(harness.host.app.regions.layers, blocks);
+        let blocks = harness.host.app.request.plan.as_ref().unwrap().layers.len() - 1;
+        let columns = plimsoll::tui::view::layers::columns(harness.host.app.panels.regions.layers, blocks);
         for layer in [0, 7, 31, 32] {
             let (x, _) = columns.place(layer);
             harness.mouse(Gesture::Down, x, columns.area.y);
@@ -167,7 +175,7 @@ fn clicking_a_column_selects_its_layer() {
 #[test]
 fn on_small_screens_panels_are_chosen_by_their_tabs() {
     let mut harness = llama((60, 20));
-    for (panel, place) in harness.host.app.regions.tabs() {
+    for (panel, place) in harness.host.app.panels.regions.tabs() {
         harness.mouse(Gesture::Down, place.x + 1, place.y);
         assert_eq!((harness.host.app.panels.focus, harness.host.app.panels.lower), (panel, panel));
         assert!(harness.text().contains(&format!("▸{}", panel.title())), "{}", harness.text());

@@ -59,13 +59,13 @@ fn enter_explains_a_difference_and_takes_over_what_is_observed() {
     assert!(harness.text().contains("The same, as far as the log tells."), "{}", harness.text());
     harness.press("Home Enter");
     assert!(harness.host.screens.is_empty());
-    let (app, gpu) = (&harness.host.app, &harness.host.app.machine.gpus[0]);
-    assert_eq!((app.engine, app.settings.ctx), (EngineId::LlamaCpp, Context::Tokens(8192)));
-    assert_eq!((gpu.name.as_str(), app.settings.ubatch), ("RTX 3090", Some(2048)));
+    let (app, gpu) = (&harness.host.app, &harness.host.app.request.machine.gpus[0]);
+    assert_eq!((app.request.engine, app.request.settings.ctx), (EngineId::LlamaCpp, Context::Tokens(8192)));
+    assert_eq!((gpu.name.as_str(), app.request.settings.ubatch), ("RTX 3090", Some(2048)));
     assert!(harness.text().contains("u undoes it"), "{}", harness.text());
     harness.assert_plan_is_current();
     harness.press("u");
-    assert_eq!(harness.host.app.engine, EngineId::default());
+    assert_eq!(harness.host.app.request.engine, EngineId::default());
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn the_screen_goes_on_where_it_was() {
     assert_eq!(harness.text(), before);
     // the next knob
     harness.press("Esc ↓ t");
-    let lesson = lessons::on_knob(harness.host.app.knobs.focus).unwrap();
+    let lesson = lessons::on_knob(harness.host.app.panels.knobs.focus).unwrap();
     let teach: &TeachScreen = harness.showing();
     assert_eq!((teach.tab, teach.cursors.lessons.at), (Tab::Allocation, lesson));
 }
@@ -142,7 +142,7 @@ fn the_screen_goes_on_where_it_was() {
 #[test]
 fn a_number_leads_to_its_lesson() {
     let mut harness = open((140, 45), Tone::Dark, Tab::Formulas, "Esc ↓ i t");
-    let lesson = lessons::on_knob(harness.host.app.knobs.focus).unwrap();
+    let lesson = lessons::on_knob(harness.host.app.panels.knobs.focus).unwrap();
     let teach: &TeachScreen = harness.showing();
     assert_eq!((teach.tab, teach.cursors.lessons.at), (Tab::Lessons, lesson));
     harness.press("Esc Tab End i t");
@@ -155,7 +155,7 @@ fn a_number_leads_to_its_lesson() {
     assert_eq!(Some(teach.cursors.lessons.at), lessons::on_knob(plimsoll::settings::knob::Knob::Parallel));
     // and the knobs of a lesson are those that it is about
     harness.press("v");
-    assert_eq!(harness.host.app.knobs.focus, plimsoll::settings::knob::Knob::Parallel);
+    assert_eq!(harness.host.app.panels.knobs.focus, plimsoll::settings::knob::Knob::Parallel);
 }
 
 #[test]
@@ -163,7 +163,12 @@ fn a_lesson_is_applied_and_given_back() {
     let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Tab::Lessons, "");
     let now = |harness: &Harness| {
         let app = &harness.host.app;
-        (app.engine, app.settings.clone(), app.model.as_ref().unwrap().name.clone(), app.machine.clone())
+        (
+            app.request.engine,
+            app.request.settings.clone(),
+            app.request.model.as_ref().unwrap().name.clone(),
+            app.request.machine.clone(),
+        )
     };
     let before = now(&harness);
     for lesson in 0..lessons::all().len() {
@@ -171,7 +176,10 @@ fn a_lesson_is_applied_and_given_back() {
         let teach: &TeachScreen = harness.showing();
         assert_eq!(teach.cursors.lessons.at, lesson);
         assert_ne!(now(&harness), before, "lesson {lesson}");
-        assert!(harness.host.app.plan.is_some() && harness.host.app.refused.is_none(), "lesson {lesson}");
+        assert!(
+            harness.host.app.request.plan.is_some() && harness.host.app.request.refused.is_none(),
+            "lesson {lesson}"
+        );
         assert!(harness.text().contains("Answer:"), "{}", harness.text());
         match lesson % 3 {
             // leaving it gives the plan back, whatever was changed since
@@ -416,7 +424,7 @@ fn a_lesson_is_presented_idea_by_idea() {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Tab::Lessons, "0 P");
         let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let request = harness.host.app.plan_request().unwrap();
+        let request = harness.host.app.request.plan_request().unwrap();
         let at = harness.showing::<TeachScreen>().cursors.lessons.at;
         let page = LessonsPage::of(at, &request, &catalogue::model_and_projector).unwrap();
         let screen = |harness: &Harness| squeezed(&harness.text());

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::App;
+use super::model::{Loading, ModelLocations};
+use super::request::CurrentRequest;
+use crate::answer::best::Minimums;
 use crate::engine::PlanRequest;
+use crate::export::Scenario;
 use crate::library::{Item, ModelOrigin, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
 use crate::plan::Plan;
@@ -86,6 +89,10 @@ pub struct Library {
     /// Whether models are to be judged by the machine as it is now.
     renew: bool,
     due: Pending,
+    /// The model that is being loaded.
+    pub loading: Loading,
+    /// Where the opened models were found.
+    pub(crate) locations: ModelLocations,
 }
 
 /// Requests whose answers are kept besides: for the contexts that models are judged by.
@@ -247,27 +254,31 @@ impl Library {
     fn is_open(&self, row: &ModelRow) -> bool {
         self.is_old(row) || row.status.is_open()
     }
-}
 
-impl App {
-    /// Has the models judged by the present settings and the context `need`, those nearest to the cursor first:
+    /// Has the models judged by the settings of `now` and the context `need`, those nearest to the cursor first:
     /// `distances` are the distance from it and the index of each that is listed.
-    pub(crate) fn survey(&mut self, need: Option<u64>, distances: impl Iterator<Item = (usize, usize)>) -> Vec<Effect> {
-        let mut settings = self.settings_without_tag();
+    pub(crate) fn survey(
+        &mut self,
+        now: &CurrentRequest,
+        minimums: Minimums,
+        need: Option<u64>,
+        distances: impl Iterator<Item = (usize, usize)>,
+    ) -> Vec<Effect> {
+        let mut settings = now.settings_without_tag();
         if let Some(tokens) = need {
             settings.ctx = Context::Tokens(tokens);
             settings.remember(Flag::Context, Source::Request);
         }
-        let request = SurveyRequest {
-            engine: self.engine,
-            machine: self.library.machine(&self.machine),
-            settings,
-            quant: None,
-            minimums: self.preferences.minimums,
-        };
-        let id = self.library.ask(request.clone());
-        let items = self.library.wanted(distances);
+        let request =
+            SurveyRequest { engine: now.engine, machine: self.machine(&now.machine), settings, quant: None, minimums };
+        let id = self.ask(request.clone());
+        let items = self.wanted(distances);
         if items.is_empty() { Vec::new() } else { vec![Effect::Survey(Box::new(SurveyJob { id, items, request }))] }
+    }
+
+    /// A plan as it is asked for, with the reference by which its model is opened again.
+    pub(crate) fn scenario_of(&self, request: &PlanRequest) -> Scenario {
+        Scenario::of(request, self.locations.reference(&request.opened).as_deref())
     }
 }
 
@@ -280,7 +291,6 @@ fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::best::Minimums;
     use crate::engine::EngineId;
     use crate::machine::{Drivers, Origin, Os, Ram};
     use crate::settings::Settings;

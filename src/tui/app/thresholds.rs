@@ -1,6 +1,5 @@
 //! The thresholds along each knob, and stepping from one to the next.
 
-use super::App;
 use crate::answer::thresholds::Threshold;
 use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
@@ -25,7 +24,8 @@ struct KnobThresholds {
 
 impl Thresholds {
     /// Knobs whose value can move layers between devices.
-    const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::GpuLayers, Knob::CpuMoe];
+    pub(crate) const ASKED: [Knob; 6] =
+        [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::GpuLayers, Knob::CpuMoe];
 
     /// The thresholds along `knob` for `plan_request`; none if they are not known.
     pub fn of(&self, knob: Knob, plan_request: &PlanRequest) -> Option<&[Threshold]> {
@@ -78,38 +78,5 @@ pub fn next(thresholds: &[Threshold], value: u64, up: bool) -> Option<&Threshold
         thresholds.iter().filter(|threshold| edge(threshold) > value).min_by_key(|threshold| edge(threshold))
     } else {
         thresholds.iter().filter(|threshold| edge(threshold) < value).max_by_key(|threshold| edge(threshold))
-    }
-}
-
-impl App {
-    /// The thresholds along `knob` for the present settings; empty as long as they are not known.
-    pub fn thresholds_along(&self, knob: Knob) -> &[Threshold] {
-        self.limits_request().and_then(|request| self.thresholds.of(knob, &request)).unwrap_or_default()
-    }
-
-    /// Sets the knob to the next threshold, and shows what changes there.
-    pub(crate) fn step_to_threshold(&mut self, up: bool) {
-        let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
-        if !Thresholds::ASKED.contains(&knob) {
-            self.notice = Some(format!("{} has no thresholds: change it with ← and →.", knob.title()));
-            return;
-        }
-        if self.machine.gpus.is_empty() {
-            self.notice = Some("There are no thresholds without a GPU.".to_owned());
-            return;
-        }
-        let Some(plan_request) = self.limits_request() else { return };
-        let Some(thresholds) = self.thresholds.of(knob, &plan_request) else {
-            self.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
-            return;
-        };
-        let Some(threshold) = next(thresholds, value, up) else {
-            let way = if up { "up" } else { "down" };
-            self.notice = Some(format!("No threshold further {way}."));
-            return;
-        };
-        let (target, text) = (edge(threshold), format!("{}.", threshold.description(knob)));
-        self.set_knob(knob, target);
-        self.notice = Some(text);
     }
 }

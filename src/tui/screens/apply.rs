@@ -44,15 +44,15 @@ enum ApplyState {
 
 impl ApplyPage {
     fn target(app: &App) -> Option<Target> {
-        let request = app.plan_request()?;
+        let request = app.request.plan_request()?;
         let location = match request.settings.quant {
             // as far as is known here, no such file exists
             Some(quant) if !Arc::ptr_eq(&request.model, &request.opened) => {
                 ModelLocation::Unknown(format!("{} as {quant}", request.model.name))
             }
-            _ => app.locations.of(&request.opened),
+            _ => app.library.locations.of(&request.opened),
         };
-        let (plan, server) = (app.plan.as_deref()?.clone(), app.preferences.server.clone());
+        let (plan, server) = (app.request.plan.as_deref()?.clone(), app.preferences.server.clone());
         Some(Target { request, plan, location, server, stays: false })
     }
 
@@ -63,7 +63,7 @@ impl ApplyPage {
 
 impl Screen for ApplyPage {
     fn missing(&self, app: &App) -> Option<&'static str> {
-        (app.plan.is_none() || app.refused.is_some()).then_some("There is no plan to apply.")
+        (app.request.plan.is_none() || app.request.refused.is_some()).then_some("There is no plan to apply.")
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
@@ -71,7 +71,7 @@ impl Screen for ApplyPage {
         if self.target.is_some() {
             return Vec::new();
         }
-        (self.target, self.id) = (Self::target(app), app.next_id());
+        (self.target, self.id) = (Self::target(app), app.request.next_id());
         self.request().map_or_else(Vec::new, |request| vec![Effect::PrepareApply(request)])
     }
 

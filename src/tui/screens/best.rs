@@ -28,7 +28,7 @@ impl App {
     /// The question that the page answers.
     pub fn best_request(&self) -> BestRequest {
         BestRequest {
-            held: self.knobs.held.clone(),
+            held: self.panels.knobs.held.clone(),
             margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN),
             minimums: self.preferences.minimums,
         }
@@ -42,7 +42,7 @@ impl Screen for BestPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self::default();
-        app.ask(Best { search: app.best_request(), only: None }, &mut self.query)
+        app.request.ask(Best { search: app.best_request(), only: None }, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
@@ -80,7 +80,7 @@ impl Screen for BestPage {
     }
 
     fn page(&self, app: &App) -> Option<Overlay> {
-        let source = app.plan.as_ref()?.source();
+        let source = app.request.plan.as_ref()?.source();
         Some(Overlay::new(page(app, &source, self), "Best settings", self.scroll).choosing(self.chosen))
     }
 }
@@ -94,7 +94,7 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
     );
     page.text(&safe, Hue::Dim);
     page.text(&held(app), Hue::Dim);
-    cards(&best.cards, &app.settings, &mut page);
+    cards(&best.cards, &app.request.settings, &mut page);
     match best.progress {
         AnswerState::Working => {
             page.blank();
@@ -108,8 +108,13 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
 }
 
 fn held(app: &App) -> String {
-    let knobs: Vec<String> =
-        app.knobs.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+    let knobs: Vec<String> = app
+        .panels
+        .knobs
+        .held
+        .iter()
+        .map(|&knob| format!("{} {}", knob.title(), knob.show(app.request.value(knob))))
+        .collect();
     match knobs.as_slice() {
         [] => "No knob is locked: press l on a knob to keep its value.".to_owned(),
         _ => format!("◆ locked: {}", knobs.join(", ")),

@@ -65,9 +65,9 @@ impl Default for CheckPage {
 impl CheckPage {
     /// Reads `log` and compares it with its plan.
     pub fn read(&mut self, app: &mut App, log: LogSource) -> Vec<Effect> {
-        let id = app.next_id();
+        let id = app.request.next_id();
         *self = Self { state: VerifyState::Reading(id), at: 0, explained: None };
-        vec![Effect::Check(Box::new(CheckRequest { id, log, open: app.opened.clone() }))]
+        vec![Effect::Check(Box::new(CheckRequest { id, log, open: app.request.opened.clone() }))]
     }
 
     /// Shows what came of a plan that was applied.

@@ -60,11 +60,11 @@ pub struct ComparePage {
 impl ComparePage {
     /// Pins the present plan; the comparison, if there is anything to compare it with.
     pub fn pin(app: &mut App) -> Option<Self> {
-        let Some(plan_request) = app.plan_request() else {
+        let Some(plan_request) = app.request.plan_request() else {
             app.notice = Some("There is no plan to pin yet: open a model with o.".to_owned());
             return None;
         };
-        if app.is_current() && app.refused.is_some() {
+        if app.request.is_current() && app.request.refused.is_some() {
             app.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
             return None;
         }
@@ -73,8 +73,9 @@ impl ComparePage {
             if let Some(letter) = app.free_letter() {
                 chosen = Some(app.pins.len());
                 // the plan on the screen may be older than the last key
-                let plan = app.plan.as_deref().filter(|_| app.is_current());
-                let with_speeds = |plan: &Plan| PlanWithSpeeds { plan: plan.clone(), speeds: app.speeds.clone() };
+                let plan = app.request.plan.as_deref().filter(|_| app.request.is_current());
+                let with_speeds =
+                    |plan: &Plan| PlanWithSpeeds { plan: plan.clone(), speeds: app.request.speeds.clone() };
                 let planned = plan.map(|plan| Ok(Box::new(with_speeds(plan))));
                 app.pins.push(Pin { letter, plan_request, planned });
                 if app.pins.len() == 1 {
@@ -90,7 +91,7 @@ impl ComparePage {
 
     /// The pinned plans, and the present one if it is not among them and has room.
     fn columns<'a>(&self, app: &'a App) -> PlanColumns<'a> {
-        let now = app.plan_request();
+        let now = app.request.plan_request();
         let is_now = |pin: &Pin| now.as_ref() == Some(&pin.plan_request);
         let pinned = app.pins.iter().map(|pin| PlanColumn {
             title: if is_now(pin) { format!("{} · now", pin.letter) } else { pin.letter.to_string() },
@@ -102,9 +103,10 @@ impl ComparePage {
             speeds: pin.planned.as_ref().and_then(|planned| planned.as_ref().ok()?.speeds.as_ref()),
         });
         let mut columns: Vec<_> = pinned.collect();
-        if columns.len() < MAX_PLANS && !app.pins.iter().any(is_now) && app.refused.is_none() {
-            let now = |plan| PlanColumn { title: "now".to_owned(), plan: Ok(plan), speeds: app.speeds.as_ref() };
-            columns.extend(app.plan.as_deref().map(now));
+        if columns.len() < MAX_PLANS && !app.pins.iter().any(is_now) && app.request.refused.is_none() {
+            let now =
+                |plan| PlanColumn { title: "now".to_owned(), plan: Ok(plan), speeds: app.request.speeds.as_ref() };
+            columns.extend(app.request.plan.as_deref().map(now));
         }
         PlanColumns { columns, chosen: self.chosen, scroll: self.scroll }
     }
@@ -123,7 +125,7 @@ impl Screen for ComparePage {
         let unplanned = app.pins.iter().filter(|pin| pin.planned.is_none());
         let (letters, requests): (_, Vec<_>) = unplanned.map(|pin| (pin.letter, pin.plan_request.clone())).unzip();
         self.asked = letters;
-        app.query_plans(requests, &mut self.query)
+        app.request.query_plans(requests, &mut self.query)
     }
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
@@ -218,7 +220,7 @@ pub struct PlanColumns<'a> {
 impl PlanColumns<'_> {
     /// The area of the overlay.
     pub fn area(&self, app: &App) -> Rect {
-        app.regions.overlay(u16::MAX, height(&self.columns, app.regions.screen.width).saturating_add(2))
+        app.panels.regions.overlay(u16::MAX, height(&self.columns, app.panels.regions.screen.width).saturating_add(2))
     }
 
     /// The column at this position.

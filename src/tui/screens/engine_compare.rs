@@ -25,7 +25,7 @@ pub struct EngineComparison {
 impl EngineComparison {
     /// The page with the next engine in the list, whatever its release.
     pub fn of(app: &App) -> Self {
-        let (choices, now) = (EngineVersion::all(), app.choice());
+        let (choices, now) = (EngineVersion::all(), app.request.choice());
         let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
         let mut others = choices.iter().cycle().skip(here + 1).take(choices.len());
         let choice = others.find(|choice| choice.engine != now.engine).copied().unwrap_or(now);
@@ -33,8 +33,11 @@ impl EngineComparison {
     }
 
     fn columns<'a>(&'a self, app: &'a App) -> Option<PlanColumns<'a>> {
-        let now =
-            PlanColumn { title: app.choice().to_string(), plan: Ok(app.plan.as_ref()?), speeds: app.speeds.as_ref() };
+        let now = PlanColumn {
+            title: app.request.choice().to_string(),
+            plan: Ok(app.request.plan.as_ref()?),
+            speeds: app.request.speeds.as_ref(),
+        };
         let other = PlanColumn {
             title: self.choice.to_string(),
             plan: self.planned.as_ref().map(|planned| &planned.plan).map_err(Clone::clone),
@@ -46,17 +49,17 @@ impl EngineComparison {
 
 impl Screen for EngineComparison {
     fn missing(&self, app: &App) -> Option<&'static str> {
-        app.model.is_none().then_some(NO_PLAN)
+        app.request.model.is_none().then_some(NO_PLAN)
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let Some(now) = app.plan_request() else { return Vec::new() };
-        let mut settings = app.settings.clone();
+        let Some(now) = app.request.plan_request() else { return Vec::new() };
+        let mut settings = app.request.settings.clone();
         let knobs = self.choice.engine.facts().knobs(&app.knob_context());
-        app.knobs.stashed.clone().switch_knobs(&mut settings, &app.knobs.offered, &knobs);
+        app.panels.knobs.stashed.clone().switch_knobs(&mut settings, &app.panels.knobs.offered, &knobs);
         self.choice.apply(&mut settings);
         let other = PlanRequest { engine: self.choice.engine, settings, ..now };
-        app.query_plans(vec![other], &mut self.query)
+        app.request.query_plans(vec![other], &mut self.query)
     }
 
     fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
@@ -77,7 +80,7 @@ impl Screen for EngineComparison {
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         let others: Vec<EngineVersion> =
-            EngineVersion::all().into_iter().filter(|&choice| choice != app.choice()).collect();
+            EngineVersion::all().into_iter().filter(|&choice| choice != app.request.choice()).collect();
         let at = others.iter().position(|&choice| choice == self.choice).unwrap_or(0);
         let to = match command {
             Command::Enter => {

@@ -22,7 +22,7 @@ pub struct EnginesPage {
 impl EnginesPage {
     /// The list at the engine in use.
     pub fn of(app: &App) -> Self {
-        let at = EngineVersion::all().iter().position(|&choice| choice == app.choice()).unwrap_or(0);
+        let at = EngineVersion::all().iter().position(|&choice| choice == app.request.choice()).unwrap_or(0);
         Self { at, others: Vec::new() }
     }
 
@@ -43,9 +43,9 @@ impl Screen for EnginesPage {
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let plan = app.plan.as_ref().filter(|_| app.refused.is_none());
+        let plan = app.request.plan.as_ref().filter(|_| app.request.refused.is_none());
         self.others =
-            plan.zip(app.plan_request()).map_or_else(Vec::new, |(plan, request)| request.other_releases(plan));
+            plan.zip(app.request.plan_request()).map_or_else(Vec::new, |(plan, request)| request.other_releases(plan));
         Vec::new()
     }
 
@@ -84,9 +84,9 @@ fn page(app: &App, engines: &EnginesPage) -> Page {
     for (place, choice) in EngineVersion::all().into_iter().enumerate() {
         let chosen = place == engines.at;
         let ink = if chosen { Hue::Focus.bold() } else { Hue::Text.into() };
-        let difference = engines.difference(choice, app.choice());
+        let difference = engines.difference(choice, app.request.choice());
         let (said, hue) = match difference {
-            _ if choice == app.choice() => ("in use".to_owned(), Hue::Focus),
+            _ if choice == app.request.choice() => ("in use".to_owned(), Hue::Focus),
             Some(other) => (other.in_short(), Hue::Dim),
             None => (String::new(), Hue::Text),
         };
@@ -98,7 +98,7 @@ fn page(app: &App, engines: &EnginesPage) -> Page {
     page.blank();
     if let Some(&choice) = EngineVersion::all().get(engines.at) {
         page.text(&format!("plimsoll {}", choice.options()), Hue::Dim);
-        if let Some(other) = engines.difference(choice, app.choice()) {
+        if let Some(other) = engines.difference(choice, app.request.choice()) {
             page.text(&other.to_string(), Hue::Text);
         }
     }

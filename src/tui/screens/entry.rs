@@ -57,7 +57,7 @@ impl Screen for ValueEntry {
     }
 
     fn area(&self, app: &App) -> Rect {
-        app.knob_row(app.knobs.focus).map_or(Rect::ZERO, |places| places.value)
+        app.panels.knob_row(app.panels.knobs.focus).map_or(Rect::ZERO, |places| places.value)
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {

@@ -13,6 +13,7 @@ use crate::teach::lessons;
 use crate::tui::action::Command;
 use crate::tui::app::{App, KnownLimits};
 use crate::tui::keymap::Scope;
+use crate::tui::planner::{self, knobs};
 use crate::tui::regions::Panel;
 use crate::tui::screen::{Response, Screen};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
@@ -42,7 +43,7 @@ impl ExplainTarget {
     /// The focused item.
     pub fn of(app: &App) -> Self {
         match app.panels.focus {
-            Panel::Knobs => Self::Knob(app.knobs.focus),
+            Panel::Knobs => Self::Knob(app.panels.knobs.focus),
             Panel::Layers => Self::Layer(app.panels.cursors.layer),
             Panel::Memory => Self::Device(app.panels.cursors.device),
             Panel::Graph => Self::Graph(app.panels.cursors.term),
@@ -56,7 +57,7 @@ impl ExplainTarget {
         match self {
             Self::Knob(knob) => Some(GlossaryTerm::Knob(knob)),
             Self::Graph(line) => {
-                let kind = app.plan.as_deref().and_then(|plan| peaks::kind(plan, &app.panels.cursors, line));
+                let kind = app.request.plan.as_deref().and_then(|plan| peaks::kind(plan, &app.panels.cursors, line));
                 Some(kind.map_or(GlossaryTerm::Memory(BufferUse::Graph), GlossaryTerm::Buffer))
             }
             Self::Layer(_) | Self::Device(_) => None,
@@ -112,9 +113,9 @@ impl Screen for ExplainPage {
                 return PlacementScreen::open(app, PlacementSubject::Device(device));
             }
             // the neighbour
-            (Command::Less, ExplainTarget::Knob(_)) => app.turn_knob(Command::Up),
-            (Command::More, ExplainTarget::Knob(_)) => app.turn_knob(Command::Down),
-            (Command::Less | Command::More, _) => app.move_cursor(command),
+            (Command::Less, ExplainTarget::Knob(_)) => knobs::turn(app, Command::Up),
+            (Command::More, ExplainTarget::Knob(_)) => knobs::turn(app, Command::Down),
+            (Command::Less | Command::More, _) => planner::move_cursor(app, command),
             _ => return Response::Ignored,
         }
         *self = Self::of(app);
@@ -126,7 +127,7 @@ impl Screen for ExplainPage {
     }
 
     fn page(&self, app: &App) -> Option<Overlay> {
-        let plan = app.plan.as_ref()?;
+        let plan = app.request.plan.as_ref()?;
         let (page, title) = page(app, plan, self.subject);
         Some(Overlay::new(page, &capitalised(&title), self.scroll))
     }
@@ -145,7 +146,7 @@ fn page(app: &App, plan: &Plan, subject: ExplainTarget) -> (Page, String) {
             plan.layer_name(layer)
         }
         ExplainTarget::Device(device) => {
-            device::add(app.plan_request().as_ref(), plan, app.speeds.as_ref(), device, &mut page);
+            device::add(app.request.plan_request().as_ref(), plan, app.request.speeds.as_ref(), device, &mut page);
             plan.device_name(device).to_owned()
         }
         ExplainTarget::Graph(line) => on_graph(app, plan, line, &mut page),
@@ -154,7 +155,7 @@ fn page(app: &App, plan: &Plan, subject: ExplainTarget) -> (Page, String) {
         caches(plan, &mut page);
     }
     further(app, subject, &mut page);
-    device::confidence(app.choice(), plan, &mut page);
+    device::confidence(app.request.choice(), plan, &mut page);
     (page, title)
 }
 
@@ -207,35 +208,35 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
     let text = Hue::Text;
     page.text(knob.description(), Hue::Text);
     page.blank();
-    let chosen = knob.chosen(&app.settings, &app.bounds);
+    let chosen = knob.chosen(&app.request.settings, &app.request.bounds);
     page.pair("set to", NAMES, &chosen.map_or_else(|| on_auto(knob).to_owned(), |value| knob.show(value)), text);
     if let (Knob::TensorSplit, Some(first)) = (knob, chosen) {
-        page.pair("shares", NAMES, &knob.typed(&app.settings, first), text);
+        page.pair("shares", NAMES, &knob.typed(&app.request.settings, first), text);
     }
     page.pair("in effect", NAMES, &knob.show(knob.in_effect(plan)), text);
-    if let Some(request) = app.plan_request().filter(|_| knob.is_of_a_turn()) {
-        let reuse = Reuse::of(&request.model, plan, app.settings.swa_full);
+    if let Some(request) = app.request.plan_request().filter(|_| knob.is_of_a_turn()) {
+        let reuse = Reuse::of(&request.model, plan, app.request.settings.swa_full);
         page.text(&capitalised(&format!("{}.", reuse.reason)), text);
     }
     if let Some(words) = knob.choices() {
         page.pair("choices", NAMES, &words.join(", "), text);
     } else {
-        let stops = knob.stops(&app.bounds);
+        let stops = knob.stops(&app.request.bounds);
         page.pair("range", NAMES, &format!("{} to {}", knob.show(stops.first()), knob.show(stops.last())), text);
     }
     let name = if knob == Knob::CpuMoe { "min that fits" } else { "max that fits" };
-    if KnobLimits::ASKED.contains(&knob) && app.known_along(knob) == KnownLimits::Pending {
+    if KnobLimits::ASKED.contains(&knob) && app.request.known_along(knob) == KnownLimits::Pending {
         page.pair(name, NAMES, "…", text);
     }
-    if let Some(most) = app.limit(knob) {
+    if let Some(most) = app.request.limit(knob) {
         let what = format!("{} with all in VRAM, other knobs unchanged", knob.show(most));
         page.pair(name, NAMES, &what, text);
     }
     if matches!(knob, Knob::CacheType | Knob::CacheTypeK | Knob::CacheTypeV) {
-        if app.known_limits() == KnownLimits::Pending {
+        if app.request.known_limits() == KnownLimits::Pending {
             page.pair("types", NAMES, "…", text);
         }
-        for cost in app.known_limits().found().map_or(&[][..], |limits| &limits.cache_types) {
+        for cost in app.request.known_limits().found().map_or(&[][..], |limits| &limits.cache_types) {
             let took = format!("{} of cache, {} of graph", cost.cache, cost.graph);
             let against = cost.against_in_force().map_or(took.clone(), |against| format!("{took}: {against}"));
             page.pair(&cost.cache_type.to_string(), NAMES, &against, text);
@@ -276,7 +277,7 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
             page.pair("checkpoints", NAMES, &format!("up to {}", exactly(own.checkpoints)), text);
         }
     }
-    let Some(model) = &app.model else { return };
+    let Some(model) = &app.request.model else { return };
     page.heading("Tensors");
     let mut tensors = tensors_of(model, plan, index);
     tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.bytes));

@@ -81,12 +81,12 @@ impl Form {
 impl ExportPage {
     /// The page on the engine's usual format.
     pub fn of(app: &App) -> Self {
-        Self::with(ExportFormat::of(app.engine).into_iter().map(Form::Plan).collect(), None)
+        Self::with(ExportFormat::of(app.request.engine).into_iter().map(Form::Plan).collect(), None)
     }
 
     /// The page on files that start several models.
     pub fn of_several(app: &App, models: Vec<NamedModel>, served: ServedModels) -> Self {
-        let formats = SetFormat::of(app.engine.facts().is_ollama);
+        let formats = SetFormat::of(app.request.engine.facts().is_ollama);
         Self::with(formats.into_iter().map(Form::Several).collect(), Some((models, served)))
     }
 
@@ -108,7 +108,7 @@ impl ExportPage {
             (Form::Plan(format), _) => format,
             (Form::Several(_), None) => return None,
         };
-        let (of, plan) = app.plan_request().zip(app.plan.as_deref().cloned())?;
+        let (of, plan) = app.request.plan_request().zip(app.request.plan.as_deref().cloned())?;
         let location = location(app, &of);
         let (of, plan, scenario) = (Box::new(of), Box::new(plan), Box::new(app.scenario()?));
         Some(Exported::Plan { format, of, plan, location, scenario })
@@ -154,12 +154,12 @@ impl Screen for ExportPage {
     }
 
     fn missing(&self, app: &App) -> Option<&'static str> {
-        (app.plan.is_none() || app.refused.is_some()).then_some("There is no plan to export.")
+        (app.request.plan.is_none() || app.request.refused.is_some()).then_some("There is no plan to export.")
     }
 
     /// Has the selected format written.
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        (self.text, self.job) = (None, app.next_id());
+        (self.text, self.job) = (None, app.request.next_id());
         let (id, pinned) = (self.job, self.pinned);
         self.exported(app).map(|what| Effect::Write(Box::new(ExportJob { id, pinned, what }))).into_iter().collect()
     }
@@ -251,7 +251,7 @@ pub fn location(app: &App, of: &PlanRequest) -> ModelLocation {
         Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
             ModelLocation::Unknown(format!("{} as {quant}", of.model.name))
         }
-        _ => app.locations.of(&of.opened),
+        _ => app.library.locations.of(&of.opened),
     }
 }
 
@@ -280,7 +280,7 @@ fn page(app: &App, export: &ExportPage) -> Page {
             }
         }
     }
-    if let Some(plan) = app.plan.as_ref().filter(|_| export.several.is_none()) {
+    if let Some(plan) = app.request.plan.as_ref().filter(|_| export.several.is_none()) {
         page.blank();
         page.text(&plan.source(), Hue::Dim);
     }
@@ -298,7 +298,7 @@ fn formats(export: &ExportPage, page: &mut Page) {
 
 /// The field for a file name.
 fn name(app: &App, input: &Input, buffer: &mut Buffer) {
-    let place = app.regions.overlay(page::WIDTH.min(70), 3);
+    let place = app.panels.regions.overlay(page::WIDTH.min(70), 3);
     let inner = panel::overlay(buffer, place, "Save as", "Enter saves, Esc back", app.theme);
     field::draw(input, "name of a new file", Rect { height: 1, ..inner }, app.theme, buffer);
 }

@@ -48,7 +48,7 @@ fn keys(app: &App, first: &[Scope]) -> Page {
     let mut page = Page::default();
     let mut scopes = Scope::ALL;
     scopes.sort_by_key(|scope| !first.contains(scope));
-    if app.regions.screen.width >= WIDTH {
+    if app.panels.regions.screen.width >= WIDTH {
         let (mut left, mut right) = (Page::default(), Page::default());
         let height = |page: &Page| page.lines(page::columns(app) / 2 - 1).len();
         rest(&mut right);

@@ -56,7 +56,7 @@ impl Screen for HistoryPage {
         let unplanned = states.filter(|(_, state)| state.figures == StateFigures::Unplanned);
         let (asked, requests): (_, Vec<_>) = unplanned.map(|(at, state)| (at, state.plan_request.clone())).unzip();
         self.asked = asked;
-        app.query_plans(requests, &mut self.query)
+        app.request.query_plans(requests, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {

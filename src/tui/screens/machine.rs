@@ -89,7 +89,7 @@ enum MachineRow {
 }
 
 fn slots(app: &App) -> Vec<GpuSlot> {
-    app.what_if.slots(&app.found_machine.machine)
+    app.found_machine.what_if.slots(&app.found_machine.machine)
 }
 
 /// The rows of the device list: the GPUs, a row that adds one, RAM, and settings for all GPUs.
@@ -108,7 +108,7 @@ impl MachineScreen {
     /// Clamps the cursor to the present rows.
     fn clamp(&mut self, app: &App) {
         self.row = self.row.min(rows(app).len() - 1);
-        let lines = self.device(app).lines(app.engine).len();
+        let lines = self.device(app).lines(app.request.engine).len();
         self.line = self.line.min(lines.saturating_sub(1));
         if lines == 0 {
             self.pane = Pane::Devices;
@@ -164,7 +164,7 @@ impl Screen for MachineScreen {
             }
             (_, Pane::Devices) => (self.row, self.scroll) = (moved(self.row, rows(app).len(), PAGE, command), 0),
             (Command::Up | Command::Down | Command::First | Command::Last, Pane::Details) => {
-                let lines = device.lines(app.engine).len();
+                let lines = device.lines(app.request.engine).len();
                 (self.line, self.scroll) = (moved(self.line, lines, PAGE, command), 0);
             }
             (_, Pane::Details) => return self.press_on_setting(app, device, command),
@@ -192,7 +192,7 @@ impl Screen for MachineScreen {
         }
         app.notice = None;
         let rows = rows(app).len();
-        let places = MachineRegions::of(&app.regions, rows);
+        let places = MachineRegions::of(&app.panels.regions, rows);
         if let Some(row) = places.list(self.row, rows).row_at(at) {
             (self.pane, self.row, self.line, self.scroll) = (Pane::Devices, row, 0, 0);
         } else if places.details.contains(at)
@@ -272,7 +272,7 @@ impl MachineScreen {
     /// Draws everything between header and footer.
     fn draw_with_focus(&self, app: &App, on_devices: bool, buffer: &mut Buffer) {
         let rows = rows(app);
-        let places = MachineRegions::of(&app.regions, rows.len());
+        let places = MachineRegions::of(&app.panels.regions, rows.len());
         self.draw_devices(app, &rows, &places, on_devices, buffer);
         Details::of(app, self, places.details).draw(app, self, buffer);
         if places.memory.height > 4 {
@@ -291,7 +291,7 @@ impl MachineScreen {
     ) {
         let (theme, slots) = (app.theme, slots(app));
         let used = slots.iter().filter(|slot| !slot.change.off).count();
-        let right_title = match (&app.what_if.replacement, slots.len()) {
+        let right_title = match (&app.found_machine.what_if.replacement, slots.len()) {
             _ if app.found_machine.detection == Detection::Running => "detecting GPUs…".to_owned(),
             (Some(named), _) => format!("saved as '{}'", named.name),
             (None, 0) => "no GPU".to_owned(),
@@ -323,7 +323,7 @@ impl MachineScreen {
 impl MachineRow {
     /// Its texts: id, name, total, free, state. `slot` is the GPU's, and `id` what it is called if it is used.
     fn texts(self, app: &App, slot: Option<&GpuSlot>, id: Option<String>) -> [String; 5] {
-        let ram = app.machine.ram;
+        let ram = app.request.machine.ram;
         match (self, slot) {
             (Self::Gpu(_), Some(slot)) => {
                 let switch = if slot.change.off { "○" } else { "●" };
@@ -334,11 +334,12 @@ impl MachineRow {
                 [id.unwrap_or_default(), name, slot.gpu.total.to_string(), slot.gpu.free.to_string(), state]
             }
             (Self::Ram, _) => {
-                let state = if app.what_if.ram == RamChange::default() { "" } else { "changed" };
+                let state = if app.found_machine.what_if.ram == RamChange::default() { "" } else { "changed" };
                 ["RAM", "  system RAM", &ram.total.to_string(), &ram.free.to_string(), state].map(str::to_owned)
             }
             (Self::Every, _) => {
-                let kept = self.lines(app.engine).first().and_then(|line| line.size(app, self)).unwrap_or_default();
+                let kept =
+                    self.lines(app.request.engine).first().and_then(|line| line.size(app, self)).unwrap_or_default();
                 ["each", "  kept free on each GPU", "", &kept.to_string(), ""].map(str::to_owned)
             }
             (Self::Add | Self::Gpu(_), _) => ["", "+ add a GPU", "", "", ""].map(str::to_owned),

@@ -87,11 +87,11 @@ impl MatrixPage {
     fn set_axes(&mut self, app: &App, rows: Axis, columns: Axis) {
         let place = |axis: &Axis| match axis {
             Axis::Knob(knob, values) => {
-                let now = app.value(*knob);
+                let now = app.request.value(*knob);
                 (0..values.len()).min_by_key(|&at| values.get(at).map(|value| value.abs_diff(now))).unwrap_or(0)
             }
             Axis::Quantisation(to) => {
-                let now = app.plan.as_ref().and_then(|plan| plan.model.file_type.as_deref());
+                let now = app.request.plan.as_ref().and_then(|plan| plan.model.file_type.as_deref());
                 to.iter().position(|to| Some(to.name()) == now).unwrap_or(0)
             }
         };
@@ -108,7 +108,7 @@ impl Screen for MatrixPage {
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self::on(self.sides);
         let (rows, columns) = (Side::Spread(self.sides.0), Side::Spread(self.sides.1));
-        app.ask(MatrixRequest { rows, columns }, &mut self.query)
+        app.request.ask(MatrixRequest { rows, columns }, &mut self.query)
     }
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
@@ -128,8 +128,8 @@ impl Screen for MatrixPage {
         self.chosen = match command {
             Command::NextPanel | Command::Rows | Command::Columns => {
                 self.sides = match command {
-                    Command::Rows => (down.next(across, &app.knobs.offered), across),
-                    Command::Columns => (down, across.next(down, &app.knobs.offered)),
+                    Command::Rows => (down.next(across, &app.panels.knobs.offered), across),
+                    Command::Columns => (down, across.next(down, &app.panels.knobs.offered)),
                     _ => {
                         let at = USUAL_PAIRS.iter().position(|&pair| pair == self.sides);
                         USUAL_PAIRS[at.map_or(0, |at| (at + 1) % USUAL_PAIRS.len())]
@@ -172,7 +172,7 @@ impl Screen for MatrixPage {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        if let Some(plan) = &app.plan {
+        if let Some(plan) = &app.request.plan {
             draw(app, self, plan, buffer);
         }
     }
@@ -194,13 +194,13 @@ struct Grid {
 impl Grid {
     fn of(app: &App, page: &MatrixPage) -> Self {
         let (down, across) = page.size();
-        let whole = app.regions.overlay(NAMES + 6 * MAX_COLUMN + 4, u16::MAX);
+        let whole = app.panels.regions.overlay(NAMES + 6 * MAX_COLUMN + 4, u16::MAX);
         // cells of two rows if there is room
         let max = whole.height.saturating_sub(2 + 2 + BELOW);
         let tall = if down as u16 * 2 <= max { 2 } else { 1 };
         let height =
             if page.axes.is_some() { (down as u16 * tall + 2 + 2 + BELOW).min(whole.height) } else { u16::MAX };
-        let frame = app.regions.overlay(whole.width, height);
+        let frame = app.panels.regions.overlay(whole.width, height);
         let inner = frame.inner(Margin::new(2, 1));
         let room = inner.width.saturating_sub(NAMES);
         let columns = usize::from(room / MIN_COLUMN).clamp(1, across.max(1));

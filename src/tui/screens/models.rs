@@ -103,7 +103,7 @@ pub(crate) type OpenTarget = (String, String);
 impl ModelBrowser {
     /// The page as it opens, sorted and filtered as `before`: lists only local models if `for_local`.
     pub fn open(app: &mut App, before: Option<&Self>, for_local: bool) -> Self {
-        app.library.open_on(&app.machine);
+        app.library.open_on(&app.request.machine);
         let due = Pending::List;
         let Some(before) = before else {
             let only = BrowseFilter { here: for_local, ..BrowseFilter::default() };
@@ -270,27 +270,25 @@ impl ModelBrowser {
             None => Err("Type a name, a path or an address.".to_owned()),
         }
     }
-}
 
-impl App {
     /// Loads the selected model as a draft.
     ///
     /// # Errors
     /// Why it cannot be one, in a sentence.
-    fn begin_draft(&mut self, browse: &mut ModelBrowser) -> Result<Vec<Effect>, String> {
-        let Some(open) = &self.model else {
+    fn begin_draft(&mut self, app: &mut App) -> Result<Vec<Effect>, String> {
+        let Some(open) = &app.request.model else {
             return Err("Open a model first: a draft works for another model.".to_owned());
         };
-        if !self.engine.facts().offers(Knob::Draft) {
-            let engine = self.engine.title();
+        if !app.request.engine.facts().offers(Knob::Draft) {
+            let engine = app.request.engine.title();
             return Err(format!("{engine} does not take a draft from here: choose llama.cpp with e in the planner."));
         }
-        let (name, reference) = browse.choice(&self.library)?;
-        if let Some(known) = browse.chosen(&self.library).and_then(|row| row.item.known()) {
+        let (name, reference) = self.choice(&app.library)?;
+        if let Some(known) = self.chosen(&app.library).and_then(|row| row.item.known()) {
             open.drafted_by(&known.model).map_err(|why| format!("{why}."))?;
         }
-        let effects = self.begin_load(name, reference);
-        self.loading.as_draft = true;
+        let effects = app.library.loading.begin(name, reference);
+        app.library.loading.as_draft = true;
         Ok(effects)
     }
 }
@@ -313,7 +311,12 @@ impl Screen for ModelBrowser {
             BrowseLine::Model(index) => Some((place.abs_diff(self.at), *index)),
             _ => None,
         };
-        app.survey(self.need, self.lines.iter().enumerate().filter_map(near))
+        app.library.survey(
+            &app.request,
+            app.preferences.minimums,
+            self.need,
+            self.lines.iter().enumerate().filter_map(near),
+        )
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -328,13 +331,13 @@ impl Screen for ModelBrowser {
             }
             Command::Enter => match self.choice(&app.library) {
                 Ok((name, reference)) => {
-                    let effects = app.begin_load(name, reference);
-                    app.loading.ctx = self.need;
+                    let effects = app.library.loading.begin(name, reference);
+                    app.library.loading.ctx = self.need;
                     return Response::Close(effects);
                 }
                 Err(wrong) => self.wrong = Some(wrong),
             },
-            Command::UseAsDraft => match app.begin_draft(self) {
+            Command::UseAsDraft => match self.begin_draft(app) {
                 Ok(effects) => return Response::Close(effects),
                 Err(wrong) => self.wrong = Some(wrong),
             },
@@ -386,7 +389,7 @@ impl Screen for ModelBrowser {
 
     /// A press selects a model, or opens the selected one; on a column title it sorts, on a filter it toggles that.
     fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
-        let page = ModelsRegions::of(&app.regions);
+        let page = ModelsRegions::of(&app.panels.regions);
         if gesture != Gesture::Down || !page.frame.contains(at) {
             return Response::Ignored;
         }
@@ -414,11 +417,11 @@ impl Screen for ModelBrowser {
     }
 
     fn area(&self, app: &App) -> Rect {
-        ModelsRegions::of(&app.regions).frame
+        ModelsRegions::of(&app.panels.regions).frame
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        let (theme, page) = (app.theme, ModelsRegions::of(&app.regions));
+        let (theme, page) = (app.theme, ModelsRegions::of(&app.panels.regions));
         panel::overlay(buffer, page.frame, "Models", &self.right_title(app), theme);
         let hints = ["type or paste a name, a path, hf://owner/repo or a URL", "type a name, a path or a URL"];
         let hint = hints.into_iter().find(|hint| width(hint) + 3 < page.field.width).unwrap_or_default();
@@ -479,7 +482,9 @@ impl ModelBrowser {
         match (&app.library.gathered, app.library.open()) {
             (Gathering::Nothing, _) => "searching…".to_owned(),
             (_, open @ 1..) => format!("{count}, planning {open}"),
-            _ if app.library.is_judged_by_earlier(&app.machine) => format!("{count}, by earlier free memory (F5)"),
+            _ if app.library.is_judged_by_earlier(&app.request.machine) => {
+                format!("{count}, by earlier free memory (F5)")
+            }
             (Gathering::Here, 0) => format!("{count}, asking Ollama"),
             (_, 0) => count,
         }

@@ -31,7 +31,7 @@ impl NeedPage {
         let file_type = of.model.file_type.map(|name| format!(" · {name}")).unwrap_or_default();
         let title = format!("What runs {}{file_type}", of.model.name);
         let mut page = Self { title, found: None, query: 0, scroll: 0 };
-        let effects = app.ask_of(of, QUESTION, &mut page.query);
+        let effects = app.request.ask_of(of, QUESTION, &mut page.query);
         Response::Over(Box::new(page), effects)
     }
 }

@@ -32,7 +32,7 @@ impl Screen for NotesPage {
 
     fn page(&self, app: &App) -> Option<Overlay> {
         let mut page = Page::default();
-        match &app.plan {
+        match &app.request.plan {
             Some(plan) => on_plan(app, plan, &mut page),
             None => page.text(NO_PLAN, Hue::Text),
         }
@@ -41,7 +41,7 @@ impl Screen for NotesPage {
 }
 
 fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
-    page.pair("engine", NAMES, &app.choice().to_string(), Hue::Text);
+    page.pair("engine", NAMES, &app.request.choice().to_string(), Hue::Text);
     let (headline, hue, text) = verdict::words(app);
     page.pair("verdict", NAMES, &format!("{headline} {text}"), hue);
     if let Some(refusal) = &plan.refusal {

@@ -72,7 +72,7 @@ impl PlacementScreen {
     }
 
     fn on(app: &App, subject: PlacementSubject) -> Self {
-        let blocks = app.plan.as_ref().map_or(0, |plan| plan.layers.len().saturating_sub(1));
+        let blocks = app.request.plan.as_ref().map_or(0, |plan| plan.layers.len().saturating_sub(1));
         let row = match subject {
             PlacementSubject::Layer(layer) if layer >= blocks => TensorRow::Output,
             PlacementSubject::Layer(layer) => TensorRow::Blocks(layer..=layer),
@@ -106,7 +106,7 @@ impl PlacementScreen {
 
     /// Makes the table of the present settings.
     fn learn(&mut self, app: &App) {
-        let Some(request) = app.plan_request() else { return };
+        let Some(request) = app.request.plan_request() else { return };
         self.table = match (TensorTable::of(&request, self.folded), self.table.take()) {
             (Ok(table), _) => table,
             (Err(_), before) => before.map(|before| before.refused(request)),
@@ -137,7 +137,7 @@ impl PlacementScreen {
         let to = if take_back { None } else { table.next_device(row, column) };
         match table.moved(row, column, in_all_blocks, to) {
             Err(why) => app.notice = Some(capitalised(&format!("{why}."))),
-            Ok(then) if then.settings == app.settings => {
+            Ok(then) if then.settings == app.request.settings => {
                 app.notice = Some(if take_back {
                     "Nothing places these tensors by their names.".to_owned()
                 } else {
@@ -161,13 +161,13 @@ impl Screen for PlacementScreen {
     }
 
     fn missing(&self, app: &App) -> Option<&'static str> {
-        if app.plan.is_none() {
+        if app.request.plan.is_none() {
             Some(NO_PLAN)
-        } else if app.refused.is_some() {
+        } else if app.request.refused.is_some() {
             Some("The engine refuses these settings: nothing is placed.")
-        } else if engine::estimating(app.engine).is_some() {
+        } else if engine::estimating(app.request.engine).is_some() {
             Some("This engine places whole layers: it has no option for single tensors.")
-        } else if app.settings.split_mode == SplitMode::Tensor {
+        } else if app.request.settings.split_mode == SplitMode::Tensor {
             Some("A model that is split by tensors is on all GPUs at once.")
         } else {
             None
@@ -223,16 +223,16 @@ impl Screen for PlacementScreen {
     }
 
     fn area(&self, app: &App) -> Rect {
-        self.table.as_ref().map_or(app.regions.screen, |table| Grid::of(app, self, table).frame)
+        self.table.as_ref().map_or(app.panels.regions.screen, |table| Grid::of(app, self, table).frame)
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        let missing = self.missing(app).filter(|_| app.refused.is_none());
-        match (&app.plan, &self.table, missing) {
+        let missing = self.missing(app).filter(|_| app.request.refused.is_none());
+        match (&app.request.plan, &self.table, missing) {
             (Some(plan), Some(table), None) => draw(app, self, plan, table, buffer),
             // after an undo of an engine
             (_, _, missing) => {
-                let place = app.regions.overlay(WIDE.0 + 4 * MAX_COLUMN, 4);
+                let place = app.panels.regions.overlay(WIDE.0 + 4 * MAX_COLUMN, 4);
                 let inner = panel::overlay(buffer, place, "Placement", "Esc back", app.theme);
                 sentence(missing.unwrap_or(NO_PLAN), inner, app.theme.ink(Hue::Text), buffer);
             }
@@ -268,12 +268,12 @@ impl Grid {
     fn of(app: &App, screen: &PlacementScreen, table: &TensorTable) -> Self {
         let count = table.parts.len().max(1);
         let chosen = screen.chosen();
-        let whole = app.regions.overlay(WIDE.0 + count as u16 * MAX_COLUMN + 4, u16::MAX);
+        let whole = app.panels.regions.overlay(WIDE.0 + count as u16 * MAX_COLUMN + 4, u16::MAX);
         let room = whole.width.saturating_sub(4);
         let is_wide = room >= WIDE.0 + count as u16 * WIDE.1;
         let ((names, least), tall) = if is_wide { (WIDE, 1) } else { (NARROW, 2) };
         let inner = whole.inner(Margin::new(2, 1));
-        let devices = app.plan.as_ref().map_or(0, |plan| plan.devices.len() as u16);
+        let devices = app.request.plan.as_ref().map_or(0, |plan| plan.devices.len() as u16);
         let bars = if inner.height >= ROOMY + devices { devices } else { 0 };
         let (head, foot) = (head(app, room, bars == 0), foot(app, table, chosen, room));
         let bars = Rect { y: inner.y.saturating_add(head.len() as u16), height: bars, ..inner }.intersection(inner);
@@ -332,7 +332,7 @@ fn head(app: &App, room: u16, with_devices: bool) -> Vec<HeadLine> {
             None => vec![(line, Hue::Text)],
         })
         .collect();
-    let Some(plan) = app.plan.as_ref().filter(|_| with_devices) else { return head };
+    let Some(plan) = app.request.plan.as_ref().filter(|_| with_devices) else { return head };
     let mut line: HeadLine = Vec::new();
     for (at, device) in plan.devices.iter().enumerate() {
         let taken = memory::taken(device) + plan.lent_to_gpus(at);
@@ -369,10 +369,10 @@ fn foot(app: &App, table: &TensorTable, (row, column): (usize, usize), room: u16
     let mut add = |text: &str, hue: Hue, most: usize| {
         lines.extend(cut(text, room, most).into_iter().map(|line| (line, hue)));
     };
-    if let Some(plan) = &app.plan {
+    if let Some(plan) = &app.request.plan {
         add(&described(plan, table, row, column), Hue::Text, 2);
     }
-    let is_of_ollama = app.engine.facts().starts_llama_server;
+    let is_of_ollama = app.request.engine.facts().starts_llama_server;
     let variable = Flag::OverrideTensor.row().variables.first().map_or("", |variable| variable.name);
     match &table.written {
         Some(written) => {

@@ -67,12 +67,12 @@ pub struct SweepPage {
 impl SweepPage {
     /// The page for the focused knob, or for the context if that cannot be swept.
     pub fn of(app: &App) -> Self {
-        let knob = SWEEP_KNOBS.into_iter().find(|&knob| knob == app.knobs.focus).unwrap_or(Knob::Context);
+        let knob = SWEEP_KNOBS.into_iter().find(|&knob| knob == app.panels.knobs.focus).unwrap_or(Knob::Context);
         Self::on(app, knob, 0)
     }
 
     fn on(app: &App, knob: Knob, device: usize) -> Self {
-        Self { knob, points: BTreeMap::new(), cursor: app.value(knob), device, query: 0 }
+        Self { knob, points: BTreeMap::new(), cursor: app.request.value(knob), device, query: 0 }
     }
 
     /// Asks for the points that are not planned yet, the one at the cursor first.
@@ -81,11 +81,12 @@ impl SweepPage {
         let mut values: Vec<u64> = std::iter::once(self.cursor).chain(axis.values()).collect();
         values.retain(|value| !self.points.contains_key(value));
         let question = SweepRequest { knob: self.knob, values };
-        if question.values.is_empty() { Vec::new() } else { app.ask(question, &mut self.query) }
+        if question.values.is_empty() { Vec::new() } else { app.request.ask(question, &mut self.query) }
     }
 
     fn move_to_threshold(&mut self, app: &mut App, up: bool) {
-        let thresholds = app.limits_request().and_then(|now| app.thresholds.of(self.knob, &now).map(<[_]>::to_vec));
+        let thresholds =
+            app.request.limits_request().and_then(|now| app.request.thresholds.of(self.knob, &now).map(<[_]>::to_vec));
         let Some(thresholds) = thresholds else {
             app.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
             return;
@@ -125,11 +126,11 @@ impl Screen for SweepPage {
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         let axis = LogAxis::of(app, self.knob);
         let at = axis.column(self.cursor);
-        let devices = app.plan.as_ref().map_or(1, |plan| plan.devices.len());
+        let devices = app.request.plan.as_ref().map_or(1, |plan| plan.devices.len());
         match command {
             Command::Enter => {
                 app.set_knob(self.knob, self.cursor);
-                app.knobs.focus = self.knob;
+                app.panels.knobs.focus = self.knob;
                 return Response::CLOSE;
             }
             Command::NextPanel | Command::PreviousPanel => {
@@ -152,11 +153,11 @@ impl Screen for SweepPage {
 
     /// A press or drag moves the cursor; a press on a chart's title selects the device.
     fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
-        let inner = inner(&app.regions);
+        let inner = inner(&app.panels.regions);
         if !matches!(gesture, Gesture::Down | Gesture::Drag) || !inner.contains(at) {
             return Response::Ignored;
         }
-        let devices = app.plan.as_ref().map_or(0, |plan| plan.devices.len());
+        let devices = app.request.plan.as_ref().map_or(0, |plan| plan.devices.len());
         let pressed = shown(devices, self.device, charts(inner)).into_iter().find(|(_, place)| place.contains(at));
         if let Some((device, _)) = pressed {
             self.device = device;
@@ -168,11 +169,11 @@ impl Screen for SweepPage {
     }
 
     fn area(&self, app: &App) -> Rect {
-        app.regions.overlay(u16::MAX, u16::MAX)
+        app.panels.regions.overlay(u16::MAX, u16::MAX)
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        if let Some(plan) = &app.plan {
+        if let Some(plan) = &app.request.plan {
             draw(app, self, plan, buffer);
         }
     }
@@ -199,8 +200,8 @@ struct LogAxis {
 impl LogAxis {
     /// The range of `knob` over the columns of the charts.
     fn of(app: &App, knob: Knob) -> Self {
-        let stops = knob.stops(&app.bounds);
-        let columns = inner(&app.regions).width.saturating_sub(AMOUNTS);
+        let stops = knob.stops(&app.request.bounds);
+        let columns = inner(&app.panels.regions).width.saturating_sub(AMOUNTS);
         Self { first: stops.first().max(1), last: stops.last().max(1), columns }
     }
 
@@ -251,9 +252,9 @@ fn above(axis: &LogAxis, value: u64, at: u16) -> u64 {
 }
 
 fn draw(app: &App, page: &SweepPage, plan: &Plan, buffer: &mut Buffer) {
-    let (theme, inner) = (app.theme, inner(&app.regions));
+    let (theme, inner) = (app.theme, inner(&app.panels.regions));
     let title = format!("Memory by {}", page.knob.title());
-    panel::overlay(buffer, app.regions.overlay(u16::MAX, u16::MAX), &title, &plan.source(), theme);
+    panel::overlay(buffer, app.panels.regions.overlay(u16::MAX, u16::MAX), &title, &plan.source(), theme);
     let axis = LogAxis::of(app, page.knob);
     readings(page, inner, theme, buffer);
     for (device, place) in shown(plan.devices.len(), page.device, charts(inner)) {
@@ -452,7 +453,8 @@ fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mu
     };
     // jumps are fewer, and drawn over the others
     for jumps in [false, true] {
-        let here = app.thresholds_along(page.knob).iter().filter(|threshold| threshold.jumps.is_empty() != jumps);
+        let here =
+            app.request.thresholds_along(page.knob).iter().filter(|threshold| threshold.jumps.is_empty() != jumps);
         let (symbol, hue) = if jumps { ("◇", Hue::Text) } else { ("╵", Hue::Over) };
         here.for_each(|threshold| put(edge(threshold), symbol, app.theme.ink(hue)));
     }

@@ -40,6 +40,7 @@ use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
 use crate::tui::keymap::Scope;
+use crate::tui::planner::knobs;
 use crate::tui::screen::{Cover, Response, Screen};
 use crate::tui::screens::explain::ExplainTarget;
 use crate::tui::theme::{Hue, Theme};
@@ -208,7 +209,7 @@ impl TeachScreen {
             screen.open_lesson(before.cursors.lessons.at);
         }
         // at first the first knob is selected, by nobody
-        let first = app.knobs.offered.first().map(|knob| ExplainTarget::Knob(*knob));
+        let first = app.panels.knobs.offered.first().map(|knob| ExplainTarget::Knob(*knob));
         screen.subject = before.and_then(|before| before.subject).or(first);
         if screen.subject != Some(subject) {
             screen.turn_to(app, subject);
@@ -237,7 +238,7 @@ impl TeachScreen {
         if let Some(term) = subject.term(app) {
             self.cursors.glossary = glossary::Cursor::on(term);
         }
-        let Some(walk) = app.plan.as_deref().map(LayersPage::of) else { return };
+        let Some(walk) = app.request.plan.as_deref().map(LayersPage::of) else { return };
         let step = match subject {
             ExplainTarget::Layer(layer) => walk.step_of_layer(layer),
             ExplainTarget::Device(device) => Some(walk.step_of(device, 1)),
@@ -329,7 +330,7 @@ impl TeachScreen {
 
     /// The knobs that a key goes through: those of the open lesson, if it is about any.
     fn knobs(&self, app: &App) -> Vec<Knob> {
-        let offered = &app.knobs.offered;
+        let offered = &app.panels.knobs.offered;
         let of_lesson = match self.tab {
             Tab::Lessons => teach_lessons::all().get(self.cursors.lessons.at).map(Lesson::knobs).unwrap_or_default(),
             _ => Vec::new(),
@@ -343,7 +344,7 @@ impl TeachScreen {
             PageResponse::Redraw => Vec::new(),
             PageResponse::Request => self.ask(app),
             PageResponse::Tick => {
-                self.tick = app.next_id();
+                self.tick = app.request.next_id();
                 self.delay().map(|after| Effect::Tick { id: self.tick, after }).into_iter().collect()
             }
             PageResponse::Lesson(lesson) => {
@@ -401,16 +402,16 @@ impl Screen for TeachScreen {
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let (Some(now), Some(plan)) = (app.plan_request(), &app.plan) else { return Vec::new() };
+        let (Some(now), Some(plan)) = (app.request.plan_request(), &app.request.plan) else { return Vec::new() };
         let of = self.cursors.lessons.yours().filter(|_| self.tab == Tab::Lessons).cloned().unwrap_or(now);
         let plan = (**plan).clone();
-        self.request = app.next_id();
+        self.request = app.request.next_id();
         let about = LimitsRequest { id: self.request, of, plan };
         vec![Effect::Teach(Box::new(TeachRequest { topic: self.open().topic(), about }))]
     }
 
     fn planned(&mut self, app: &mut App, _: bool) -> Vec<Effect> {
-        if app.refused.is_none() { self.ask(app) } else { Vec::new() }
+        if app.request.refused.is_none() { self.ask(app) } else { Vec::new() }
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -448,9 +449,9 @@ impl Screen for TeachScreen {
             Command::Redo => app.redo(),
             Command::NextKnob => {
                 let offered = self.knobs(app);
-                let now = Some(app.knobs.focus).filter(|knob| offered.contains(knob));
+                let now = Some(app.panels.knobs.focus).filter(|knob| offered.contains(knob));
                 if let Some(knob) = next(&offered, now).or(offered.first().copied()) {
-                    app.focus_knob(knob);
+                    app.panels.focus_knob(knob);
                 }
             }
             Command::CopyValue => return Response::Stay(self.copy(app)),
@@ -459,8 +460,8 @@ impl Screen for TeachScreen {
             Command::Play => response = self.play(app),
             Command::Slower => self.playback.slower(),
             Command::Faster => self.playback.faster(),
-            Command::KnobLess => app.turn_knob(Command::Less),
-            Command::KnobMore => app.turn_knob(Command::More),
+            Command::KnobLess => knobs::turn(app, Command::Less),
+            Command::KnobMore => knobs::turn(app, Command::More),
             Command::NextPanel => response = self.turn_page(self.tab.turn(1)),
             Command::PreviousPanel => response = self.turn_page(self.tab.turn(Tab::ALL.len() - 1)),
             _ => response = self.press_on_page(app, command),
@@ -492,7 +493,7 @@ impl Screen for TeachScreen {
                 return Response::Stay(self.follow(app, response));
             }
             if let Some((knob, ..)) = knobs(app, knob_row).find(|(.., place)| place.contains(at)) {
-                app.focus_knob(knob);
+                app.panels.focus_knob(knob);
                 return Response::STAY;
             }
         }
@@ -529,7 +530,7 @@ impl Screen for TeachScreen {
             end = place.right();
         }
         for (knob, text, place) in knobs(app, knob_row) {
-            label(&text, knob == app.knobs.focus, place);
+            label(&text, knob == app.panels.knobs.focus, place);
         }
         if self.open().step_time().is_some() && !self.playback.is_usual() {
             let rest = Rect { x: end, width: tab_row.right().saturating_sub(end + 1), ..tab_row };
@@ -542,7 +543,7 @@ impl Screen for TeachScreen {
             panel::frame(buffer, area, "", "", false, theme);
             sentence(text, area.inner(Margin::new(3, 2)), theme.ink(hue), buffer);
         };
-        match (&self.content, &app.refused, self.content().as_deref()) {
+        match (&self.content, &app.request.refused, self.content().as_deref()) {
             (Some(Err(why)), ..) => instead(why, Hue::Over),
             (_, Some(error), _) => instead(&error.to_string(), Hue::Over),
             (.., None) => instead("Computing…", Hue::Dim),
@@ -553,7 +554,8 @@ impl Screen for TeachScreen {
 
 /// The rows of tabs and knobs, and the page below them.
 fn areas(app: &App) -> [Rect; 3] {
-    Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1)]).areas(app.regions.body())
+    Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1)])
+        .areas(app.panels.regions.body())
 }
 
 /// The tabs that fit, scrolled so that that of `open` is visible.
@@ -567,11 +569,11 @@ fn tabs(open: Tab, row: Rect) -> impl Iterator<Item = (Tab, Rect)> {
 
 /// The knobs that fit with their labels and areas, scrolled so that the focused one is visible.
 fn knobs(app: &App, row: Rect) -> impl Iterator<Item = (Knob, String, Rect)> + use<> {
-    let offered = &app.knobs.offered;
-    let label = |&knob: &Knob| format!("{} {}", knob.title(), knob.show(app.value(knob)));
+    let offered = &app.panels.knobs.offered;
+    let label = |&knob: &Knob| format!("{} {}", knob.title(), knob.show(app.request.value(knob)));
     let labels: Vec<String> = offered.iter().map(label).collect();
     let widths: Vec<u16> = labels.iter().map(|label| width(label) + 3).collect();
-    let chosen = offered.iter().position(|knob| *knob == app.knobs.focus);
+    let chosen = offered.iter().position(|knob| *knob == app.panels.knobs.focus);
     let fits = |from: &usize| chosen.is_some_and(|to| widths[*from..=to].iter().sum::<u16>() <= row.width);
     let first = (0..=chosen.unwrap_or(0)).find(fits).unwrap_or(offered.len());
     let places = side_by_side(row, widths.into_iter().skip(first));

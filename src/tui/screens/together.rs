@@ -67,7 +67,7 @@ impl PinnedModel {
             })
         };
         let pins = app.pins.iter().map(|pin| (pin.letter.to_string(), pin.plan_request.clone()));
-        let now = app.plan_request().filter(|now| !pinned(now)).map(|now| ("this".to_owned(), now));
+        let now = app.request.plan_request().filter(|now| !pinned(now)).map(|now| ("this".to_owned(), now));
         pins.chain(now).map(|(label, plan_request)| Self { label, plan_request }).collect()
     }
 }
@@ -92,8 +92,8 @@ impl TogetherPage {
         let Some(Ok(served)) = &self.answer else { return Response::STAY };
         let model = |model: &PinnedModel| {
             let PlanRequest { settings, .. } = &model.plan_request;
-            let engine = PlanRequest { engine: app.engine, ..model.plan_request.clone() };
-            let request = engine.on_machine(app.machine.clone()).with(settings.clone());
+            let engine = PlanRequest { engine: app.request.engine, ..model.plan_request.clone() };
+            let request = engine.on_machine(app.request.machine.clone()).with(settings.clone());
             let location = export::location(app, &request);
             NamedModel { name: request.model.name.clone(), request, location }
         };
@@ -119,14 +119,14 @@ impl Screen for TogetherPage {
     }
 
     fn missing(&self, app: &App) -> Option<&'static str> {
-        app.model.is_none().then_some(NO_PLAN)
+        app.request.model.is_none().then_some(NO_PLAN)
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let (router, most, routed) = (self.router, self.most, app.engine == EngineId::LlamaCpp);
+        let (router, most, routed) = (self.router, self.most, app.request.engine == EngineId::LlamaCpp);
         *self = Self { models: PinnedModel::all(app), router, most, routed, ..Self::default() };
         let models = self.models.iter().map(|model| model.plan_request.clone()).collect();
-        app.ask(TogetherRequest { router: self.router(), models }, &mut self.query)
+        app.request.ask(TogetherRequest { router: self.router(), models }, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
@@ -182,14 +182,15 @@ fn page(app: &App, shown: &TogetherPage) -> Page {
         None => page.text("Loading the models in order…", Hue::Dim),
         Some(Err(why)) => page.text(why, Hue::Over),
         Some(Ok(served)) => {
-            page = together::page(&names, &app.machine, served, &format!("{} ", sign(served.loaded.outcome()).0));
+            page =
+                together::page(&names, &app.request.machine, served, &format!("{} ", sign(served.loaded.outcome()).0));
         }
     }
     if let Some((served, loaded)) = served.zip(loaded) {
         page.heading("Memory per model");
         page.push(Block::Bars(devices(app, shown, loaded), usize::MAX));
-        let source = AnswerSource::of_engine(app.engine, &app.settings, loaded.confidence());
-        together::source(&source.to_string(), served, app.engine, &[], &mut page);
+        let source = AnswerSource::of_engine(app.request.engine, &app.request.settings, loaded.confidence());
+        together::source(&source.to_string(), served, app.request.engine, &[], &mut page);
         router(app, shown, &mut page);
     } else {
         page.blank();
@@ -216,12 +217,12 @@ fn router(app: &App, shown: &TogetherPage, page: &mut Page) {
 fn devices(app: &App, shown: &TogetherPage, loaded: &LoadedModels) -> Vec<Bar> {
     const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
     let ram = loaded.left.ram;
-    let gpus = app.machine.gpus.iter().enumerate();
+    let gpus = app.request.machine.gpus.iter().enumerate();
     let gpus = gpus.map(|(index, gpu)| {
-        let (left, _) = loaded.left_on(index, &app.machine);
+        let (left, _) = loaded.left_on(index, &app.request.machine);
         (format!("GPU{index}"), gpu.total, gpu.free, left)
     });
-    let all = gpus.chain(std::iter::once(("RAM".to_owned(), ram.total, app.machine.ram.free, ram.free)));
+    let all = gpus.chain(std::iter::once(("RAM".to_owned(), ram.total, app.request.machine.ram.free, ram.free)));
     let bar = |(index, (id, total, free, left)): (usize, (String, Bytes, Bytes, Bytes))| {
         let is_ram = index == loaded.left.gpus.len();
         let share = |bytes: Bytes| bytes.share_of(total).0;

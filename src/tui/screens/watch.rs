@@ -12,6 +12,7 @@ use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, Followed};
 use crate::tui::keymap::Scope;
+use crate::tui::planner::knobs;
 use crate::tui::screen::{Response, Screen};
 use crate::tui::widget::page::{Overlay, columns};
 use crate::units::Bytes;
@@ -39,7 +40,7 @@ impl Screen for WatchPage {
         if self.id.is_some() {
             return Vec::new();
         }
-        let id = app.next_id();
+        let id = app.request.next_id();
         self.id = Some(id);
         vec![Effect::Follow { id }]
     }
@@ -48,15 +49,15 @@ impl Screen for WatchPage {
         match command {
             Command::Back => return Response::Close(vec![Effect::StopFollowing]),
             Command::NextKnob => {
-                let offered = &app.knobs.offered;
-                let now = offered.iter().position(|knob| *knob == app.knobs.focus);
+                let offered = &app.panels.knobs.offered;
+                let now = offered.iter().position(|knob| *knob == app.panels.knobs.focus);
                 let next = offered.get(now.map_or(0, |now| (now + 1) % offered.len())).copied();
                 if let Some(knob) = next {
-                    app.focus_knob(knob);
+                    app.panels.focus_knob(knob);
                 }
             }
-            Command::KnobLess => app.turn_knob(Command::Less),
-            Command::KnobMore => app.turn_knob(Command::More),
+            Command::KnobLess => knobs::turn(app, Command::Less),
+            Command::KnobMore => knobs::turn(app, Command::More),
             Command::Undo => app.undo(),
             Command::Redo => app.redo(),
             _ => return Response::Ignored,
@@ -125,7 +126,7 @@ impl WatchPage {
 
 /// What the program would hold with the settings of the open plan.
 fn restarted(app: &App, running: &Arc<RunningPlan>, found: &[LiveDevice], page: &mut Page) {
-    let Some(open) = app.plan.as_deref() else { return };
+    let Some(open) = app.request.plan.as_deref() else { return };
     if open.model.name != running.plan.model.name {
         page.item(&format!(
             "the open model is another: open {} to preview a restart with the knobs",
@@ -133,7 +134,7 @@ fn restarted(app: &App, running: &Arc<RunningPlan>, found: &[LiveDevice], page: 
         ));
         return;
     }
-    let focus = app.knobs.focus;
+    let focus = app.panels.knobs.focus;
     let knob = format!("{} {}", focus.title(), focus.show(focus.in_effect(open)));
     let asked = |plan: &Plan, device: &LiveDevice| {
         let number = device.device.strip_prefix("GPU").and_then(|number| number.parse::<usize>().ok());

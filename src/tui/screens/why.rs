@@ -10,6 +10,7 @@ use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App, LiveMemory};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
+use crate::tui::planner;
 use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
@@ -51,7 +52,7 @@ impl Screen for WhyPage {
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
         *self = Self { layer: self.layer, scroll: self.scroll, ..Self::default() };
-        app.ask(WhyRequest::Layer(self.layer), &mut self.query)
+        app.request.ask(WhyRequest::Layer(self.layer), &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
@@ -66,13 +67,13 @@ impl Screen for WhyPage {
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         match command {
             Command::Less | Command::More => {
-                app.move_cursor(command);
+                planner::move_cursor(app, command);
                 *self = Self::on(app.panels.cursors.layer);
                 Response::Stay(self.ask(app))
             }
             Command::Enter => {
                 let Some(remedy) = self.remedies.get(self.chosen) else { return Response::STAY };
-                let freed = remedy.then.machine != app.machine;
+                let freed = remedy.then.machine != app.request.machine;
                 app.apply_request(remedy.then.clone());
                 // the next report of the monitor would revert memory that is only assumed to be free
                 let freezes = freed && app.found_machine.live == LiveMemory::On;
@@ -96,7 +97,7 @@ impl Screen for WhyPage {
     }
 
     fn page(&self, app: &App) -> Option<Overlay> {
-        let plan = app.plan.as_ref()?;
+        let plan = app.request.plan.as_ref()?;
         let page = page(app, plan, self)?;
         let title = format!("{} is {}", capitalised(&plan.layer_name(self.layer)), location(plan, self.layer));
         Some(Overlay::new(page, &title, self.scroll).choosing(self.chosen))
@@ -106,7 +107,7 @@ impl Screen for WhyPage {
 fn page(app: &App, plan: &Plan, why_page: &WhyPage) -> Option<Page> {
     let answer = why::layer(plan, why_page.layer)?;
     let mut page = Page::default();
-    match answer.inequality.as_ref().filter(|_| app.regions.screen.height >= ROOMY) {
+    match answer.inequality.as_ref().filter(|_| app.panels.regions.screen.height >= ROOMY) {
         Some(inequality) => ledger(plan, &answer, inequality, &mut page),
         None => page.text(&answer.reason, Hue::Text),
     }
@@ -114,7 +115,7 @@ fn page(app: &App, plan: &Plan, why_page: &WhyPage) -> Option<Page> {
     changes(app, plan, why_page, &mut page);
     memory_users(&why::memory_users(plan), &mut page);
     kept_free(plan, &mut page);
-    beside(&app.plan_request().map_or_else(Vec::new, |request| parts::of(&request, plan)), &mut page);
+    beside(&app.request.plan_request().map_or_else(Vec::new, |request| parts::of(&request, plan)), &mut page);
     page.blank();
     page.text(&plan.source(), Hue::Dim);
     Some(page)
@@ -165,7 +166,7 @@ fn ledger(plan: &Plan, answer: &LayerAnswer, inequality: &Inequality, page: &mut
 fn changes(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut Page) {
     let in_ram = plan.layers.get(why_page.layer).is_some_and(|layer| plan.device_name(layer.device) == "RAM");
     page.heading(if in_ram { "Changes that move it to GPU" } else { "Changes that move all layers to GPU" });
-    remedies(plan, &why_page.remedies, app.speeds.as_ref(), page);
+    remedies(plan, &why_page.remedies, app.request.speeds.as_ref(), page);
     let text = match (why_page.progress, why_page.remedies.is_empty()) {
         (AnswerState::Working, _) => "Testing changes…",
         (AnswerState::Done, true) => why::nothing_to_move(plan).unwrap_or(if plan.gpus().is_empty() {

@@ -10,7 +10,7 @@ use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 
 /// Draws the footer: `message`, or the planner's, or else `words`.
 pub fn draw(app: &App, message: Option<&str>, words: &[PlacedWord], buffer: &mut Buffer) {
-    let (theme, area) = (app.theme, app.regions.footer);
+    let (theme, area) = (app.theme, app.panels.regions.footer);
     let message = message.or(app.message());
     if let Some(text) = message {
         for (row, line) in (0..area.height).zip(wrap(text, area.width.saturating_sub(2))) {

@@ -23,9 +23,9 @@ pub const fn size(graph: &GraphPlan, which: GraphUse) -> &GraphSize {
 
 /// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    let (theme, area) = (app.theme, app.regions.graph);
+    let (theme, area) = (app.theme, app.panels.regions.graph);
     let focused = app.panels.focus == Panel::Graph;
-    let Some(plan) = &app.plan else {
+    let Some(plan) = &app.request.plan else {
         panel::frame(buffer, area, Panel::Graph.title(), "", focused, theme);
         return;
     };
@@ -100,7 +100,7 @@ fn draw_line(app: &App, plan: &Plan, line: GraphLine, place: Rect, chosen: bool,
     match line {
         GraphLine::Size(which) => {
             let bytes = size(graph, which).bytes;
-            let was = app.before().map(|before| size(&before.graph, which).bytes);
+            let was = app.request.before().map(|before| size(&before.graph, which).bytes);
             let in_force = which == graph.used;
             let sign = if in_force { "● " } else { "○ " };
             let ink = if in_force || chosen { ink } else { theme.ink(Hue::Dim) };
@@ -110,7 +110,7 @@ fn draw_line(app: &App, plan: &Plan, line: GraphLine, place: Rect, chosen: bool,
         }
         GraphLine::Term(index) => {
             let Some(term) = used.terms().get(index) else { return };
-            let was = app.before().and_then(|before| term_before(before, term));
+            let was = app.request.before().and_then(|before| term_before(before, term));
             let max = used.terms().first().map_or(Bytes::ZERO, |term| term.bytes);
             let row = TermRow { name: &term.name, sign: "  ", bytes: term.bytes, was, max, ink };
             row.draw(place, BarPart::Graph, theme, buffer);

@@ -14,19 +14,19 @@ use crate::units::parameters;
 /// Draws the header.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let theme = app.theme;
-    let (engine, machine) = (app.engine_label(), app.machine_label());
-    let area = app.regions.header;
+    let (engine, machine) = (engine_label(app), machine_label(app));
+    let area = app.panels.regions.header;
 
     let mut writer = RowWriter::new(buffer, area, 0);
     writer.put(" plimsoll", theme.bold(Hue::Weights)).skip(2);
     writer.right(HELP, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
-    if app.header().shows_engine() {
+    if of(app).shows_engine() {
         writer.right(&machine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
         writer.right(&engine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
     } else {
         writer.right(&machine, theme.ink(Hue::Text)).right("  ", theme.ink(Hue::Dim));
     }
-    match (&app.loading.state, app.plan.as_ref().map(|plan| &plan.model)) {
+    match (&app.library.loading.state, app.request.plan.as_ref().map(|plan| &plan.model)) {
         (Load::Running { name, .. }, _) => {
             writer.put(&format!("reading {name}…"), theme.bold(Hue::Cache));
             writer.put("  Esc stops", theme.ink(Hue::Dim));
@@ -91,48 +91,49 @@ impl Header {
     }
 }
 
-impl App {
-    /// The layout of the header.
-    pub fn header(&self) -> Header {
-        Header::new(self.regions.header, &self.engine_label(), &self.machine_label())
-    }
+/// The layout of the header.
+pub fn of(app: &App) -> Header {
+    Header::new(app.panels.regions.header, &engine_label(app), &machine_label(app))
+}
 
-    /// The engine, its release, and the confidence of the plan.
-    pub fn engine_label(&self) -> String {
-        let confidence = match self.plan.as_ref().map(|plan| plan.confidence) {
-            Some(Confidence::Exact) => " · exact",
-            Some(Confidence::Modelled) => " · modelled",
-            Some(Confidence::Assumed) => " · assumed",
-            None => "",
-        };
-        format!("{}{confidence}", self.choice())
-    }
+/// The engine, its release, and the confidence of the plan.
+pub fn engine_label(app: &App) -> String {
+    let confidence = match app.request.plan.as_ref().map(|plan| plan.confidence) {
+        Some(Confidence::Exact) => " · exact",
+        Some(Confidence::Modelled) => " · modelled",
+        Some(Confidence::Assumed) => " · assumed",
+        None => "",
+    };
+    format!("{}{confidence}", app.request.choice())
+}
 
-    /// The GPUs in short, the RAM, and whether the machine is simulated or live.
-    pub fn machine_label(&self) -> String {
-        let gpus = &self.machine.gpus;
-        let cards = match gpus.as_slice() {
-            _ if self.found_machine.detection == Detection::Running && self.what_if.replacement.is_none() => {
-                "detecting GPUs…".to_owned()
-            }
-            [] => "no GPU".to_owned(),
-            [one] => short_name(&one.name).to_owned(),
-            [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
-                format!("{} × {}", gpus.len(), short_name(&first.name))
-            }
-            _ => format!("{} GPUs", gpus.len()),
-        };
-        let simulated = if self.machine.origin == Origin::Described { " · simulated" } else { "" };
-        let live = match self.found_machine.live {
-            LiveMemory::Off => "",
-            // memory of another machine is not live
-            _ if self.what_if.replacement.is_some() => "",
-            // as wide as "frozen"
-            LiveMemory::On => " · live  ",
-            LiveMemory::Frozen => " · frozen",
-        };
-        let ram =
-            if self.regions.screen.width < 80 { String::new() } else { format!(" · {}", self.machine.ram.total) };
-        format!("{cards}{ram}{simulated}{live}")
-    }
+/// The GPUs in short, the RAM, and whether the machine is simulated or live.
+pub fn machine_label(app: &App) -> String {
+    let gpus = &app.request.machine.gpus;
+    let cards = match gpus.as_slice() {
+        _ if app.found_machine.detection == Detection::Running && app.found_machine.what_if.replacement.is_none() => {
+            "detecting GPUs…".to_owned()
+        }
+        [] => "no GPU".to_owned(),
+        [one] => short_name(&one.name).to_owned(),
+        [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
+            format!("{} × {}", gpus.len(), short_name(&first.name))
+        }
+        _ => format!("{} GPUs", gpus.len()),
+    };
+    let simulated = if app.request.machine.origin == Origin::Described { " · simulated" } else { "" };
+    let live = match app.found_machine.live {
+        LiveMemory::Off => "",
+        // memory of another machine is not live
+        _ if app.found_machine.what_if.replacement.is_some() => "",
+        // as wide as "frozen"
+        LiveMemory::On => " · live  ",
+        LiveMemory::Frozen => " · frozen",
+    };
+    let ram = if app.panels.regions.screen.width < 80 {
+        String::new()
+    } else {
+        format!(" · {}", app.request.machine.ram.total)
+    };
+    format!("{cards}{ram}{simulated}{live}")
 }

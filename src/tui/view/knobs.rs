@@ -19,26 +19,26 @@ use crate::tui::widget::slider::{Slider, SliderLimit, Tick};
 /// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let focused = app.panels.focus == Panel::Knobs;
-    let (area, title, right_titles) = (app.regions.knobs, Panel::Knobs.title(), right_titles(app));
+    let (area, title, right_titles) = (app.panels.regions.knobs, Panel::Knobs.title(), right_titles(app));
     let right_title = panel::fitting(area, title, right_titles.iter().map(String::as_str));
     panel::frame(buffer, area, title, right_title, focused, app.theme);
-    for &knob in &app.knobs.offered {
-        if let Some(places) = app.knob_row(knob) {
-            draw_knob(app, knob, places, focused && knob == app.knobs.focus, buffer);
+    for &knob in &app.panels.knobs.offered {
+        if let Some(places) = app.panels.knob_row(knob) {
+            draw_knob(app, knob, places, focused && knob == app.panels.knobs.focus, buffer);
         }
     }
 }
 
 /// Candidates for the right title, longest first: the visible range of knobs, and the meaning of the limit mark.
 fn right_titles(app: &App) -> Vec<String> {
-    let (seen, count) = (app.regions.knobs_at_once(), app.knobs.offered.len());
-    let known = app.known_along(app.knobs.focus);
-    let marks = known != KnownLimits::Nothing && !app.machine.gpus.is_empty();
+    let (seen, count) = (app.panels.regions.knobs_at_once(), app.panels.knobs.offered.len());
+    let known = app.request.known_along(app.panels.knobs.focus);
+    let marks = known != KnownLimits::Nothing && !app.request.machine.gpus.is_empty();
     let pending = if known == KnownLimits::Pending { " …" } else { "" };
-    let range = format!("{}-{} of {count} ↑↓", app.knobs.first + 1, app.knobs.first + seen);
+    let range = format!("{}-{} of {count} ↑↓", app.panels.knobs.first + 1, app.panels.knobs.first + seen);
     let mut in_vram = vec![format!("┊ max in VRAM{pending}")];
-    let focus = app.knobs.focus;
-    match (app.limit(focus), app.assigned_limit(focus)) {
+    let focus = app.panels.knobs.focus;
+    match (app.request.limit(focus), app.request.assigned_limit(focus)) {
         (Some(_), _) if focus == Knob::CpuMoe => in_vram = vec!["┊ min for all layers".to_owned(), "┊ min".to_owned()],
         (None, Some(_)) => in_vram = vec!["none all in VRAM ╎ all layers".to_owned(), "╎ all layers".to_owned()],
         (Some(vram), Some(assigned)) if vram != assigned => {
@@ -49,7 +49,7 @@ fn right_titles(app: &App) -> Vec<String> {
         }
         _ => {}
     }
-    let source = app.source_of_focus();
+    let source = app.request.source_of(app.panels.knobs.focus);
     in_vram.splice(0..0, source.iter().map(|source| format!("{source} ─ ┊ max in VRAM{pending}")).collect::<Vec<_>>());
     match (seen < count, marks) {
         (false, false) if source.is_some() => source.into_iter().collect(),
@@ -66,7 +66,7 @@ fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut
         buffer.set_style(places.row.intersection(buffer.area), theme.selected());
     }
     let ink = if focused { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-    let held = if app.is_held(knob) { "◆" } else { " " };
+    let held = if app.panels.knobs.is_held(knob) { "◆" } else { " " };
     let mut writer = RowWriter::new(buffer, places.title, 0);
     writer.put(held, theme.bold(Hue::Cache)).put(if focused { "▸ " } else { "  " }, ink).put(knob.title(), ink);
     if let Some(words) = knob.words() {
@@ -78,26 +78,26 @@ fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut
 }
 
 fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &mut Buffer) {
-    let stops = knob.stops(&app.bounds);
+    let stops = knob.stops(&app.request.bounds);
     let limit = match knob {
         // with auto the engine already offloads as many layers as fit
         Knob::GpuLayers => None,
-        Knob::CpuMoe => app.limit(knob).filter(|&least| least > stops.first()),
-        _ => app.limit(knob).filter(|&most| most < stops.last()),
+        Knob::CpuMoe => app.request.limit(knob).filter(|&least| least > stops.first()),
+        _ => app.request.limit(knob).filter(|&most| most < stops.last()),
     };
     let side = if knob == Knob::CpuMoe { SliderLimit::Min } else { SliderLimit::Max };
     let assigned = match knob {
         Knob::GpuLayers | Knob::CpuMoe => None,
-        _ => app.assigned_limit(knob).filter(|&most| most < stops.last() && Some(most) != limit),
+        _ => app.request.assigned_limit(knob).filter(|&most| most < stops.last() && Some(most) != limit),
     };
     // if nothing is all in VRAM, all of the track is beyond the first mark
-    let limit = limit.or(assigned.map(|_| stops.first()).filter(|_| app.limit(knob).is_none()));
+    let limit = limit.or(assigned.map(|_| stops.first()).filter(|_| app.request.limit(knob).is_none()));
     let slider = Slider {
-        at: stops.fraction(app.value(knob)),
+        at: stops.fraction(app.request.value(knob)),
         limit: limit.map(|value| side(stops.fraction(value))),
         assigned: assigned.map(|value| stops.fraction(value)),
         ticks: ticks(app, knob, &stops),
-        hollow: knob.chosen(&app.settings, &app.bounds).is_none(),
+        hollow: knob.chosen(&app.request.settings, &app.request.bounds).is_none(),
         focused,
     };
     slider.draw(buffer, places.track, app.theme);
@@ -109,16 +109,16 @@ fn ticks(app: &App, knob: Knob, stops: &Stops) -> Vec<(f64, Tick)> {
         let kind = if threshold.jumps.is_empty() { Tick::Layer } else { Tick::Jump };
         (stops.fraction(edge(threshold)), kind)
     };
-    app.thresholds_along(knob).iter().map(tick).collect()
+    app.request.thresholds_along(knob).iter().map(tick).collect()
 }
 
 /// Draws the value right-aligned, after `auto` if the engine chooses it, and the value in effect if that differs.
 fn draw_value(app: &App, knob: Knob, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
-    let value = app.value(knob);
-    let chosen = knob.chosen(&app.settings, &app.bounds);
-    let effect = app.in_effect(knob).filter(|_| !matches!(knob, Knob::GpuLayers | Knob::TensorSplit));
-    let changed = app.before().map(|before| knob.in_effect(before));
+    let value = app.request.value(knob);
+    let chosen = knob.chosen(&app.request.settings, &app.request.bounds);
+    let effect = app.request.in_effect(knob).filter(|_| !matches!(knob, Knob::GpuLayers | Knob::TensorSplit));
+    let changed = app.request.before().map(|before| knob.in_effect(before));
     let style = match (chosen, effect) {
         (Some(chosen), Some(effect)) if chosen != effect => theme.ink(Hue::Over),
         (None, _) => theme.ink(Hue::Dim),
@@ -146,9 +146,9 @@ fn draw_value(app: &App, knob: Knob, place: Rect, buffer: &mut Buffer) {
 
 fn draw_words(app: &App, knob: Knob, focused: bool, words: &[&str], places: KnobRow, buffer: &mut Buffer) {
     let theme = app.theme;
-    let value = app.value(knob) as usize;
-    let chosen = knob.chosen(&app.settings, &app.bounds).is_some();
-    let effect = app.in_effect(knob).map(|at| at as usize);
+    let value = app.request.value(knob) as usize;
+    let chosen = knob.chosen(&app.request.settings, &app.request.bounds).is_some();
+    let effect = app.request.in_effect(knob).map(|at| at as usize);
     let cells = places.words(words);
     for (at, (word, place)) in words.iter().zip(&cells).enumerate() {
         let style = match at == value {

@@ -29,9 +29,9 @@ fn key(columns: &Columns) -> Option<Rect> {
 
 /// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    let (theme, area) = (app.theme, app.regions.layers);
+    let (theme, area) = (app.theme, app.panels.regions.layers);
     let focused = app.panels.focus == Panel::Layers;
-    let Some(plan) = &app.plan else {
+    let Some(plan) = &app.request.plan else {
         let inner = panel::frame(buffer, area, Panel::Layers.title(), "", focused, theme);
         empty(app, inner, buffer);
         return;
@@ -228,7 +228,7 @@ fn bracket(buffer: &mut Buffer, place: Rect, name: &str, style: Style) {
 
 /// Draws the legend on the lower edge: the colours, or the selected layer.
 fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
-    let (theme, area) = (app.theme, app.regions.layers);
+    let (theme, area) = (app.theme, app.panels.regions.layers);
     let row = Rect {
         x: area.x.saturating_add(2),
         y: area.bottom().saturating_sub(1),
@@ -264,9 +264,9 @@ fn elsewhere_sample(theme: Theme) -> ((&'static str, Style), &'static str) {
 }
 
 fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
-    let text = match (&app.refused, app.found_machine.detection == Detection::Running) {
+    let text = match (&app.request.refused, app.found_machine.detection == Detection::Running) {
         (Some(error), _) => error.to_string(),
-        (None, _) if app.model.is_none() => "No model. Press o to open one.".to_owned(),
+        (None, _) if app.request.model.is_none() => "No model. Press o to open one.".to_owned(),
         (None, true) => "Detecting GPUs…".to_owned(),
         (None, false) => String::new(),
     };

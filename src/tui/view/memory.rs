@@ -37,13 +37,13 @@ impl Lent {
 
 /// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    draw_in(app, app.regions.memory, app.panels.focus == Panel::Memory, buffer);
+    draw_in(app, app.panels.regions.memory, app.panels.focus == Panel::Memory, buffer);
 }
 
 /// Draws the panel in `area`.
 pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
     let theme = app.theme;
-    let Some(plan) = &app.plan else {
+    let Some(plan) = &app.request.plan else {
         panel::frame(buffer, area, Panel::Memory.title(), "", focused, theme);
         return;
     };
@@ -55,7 +55,7 @@ pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
     };
     panel::frame(buffer, area, Panel::Memory.title(), &right_title, focused, theme);
     for (index, place) in rows.places() {
-        let before = app.before().and_then(|before| before.devices.get(index));
+        let before = app.request.before().and_then(|before| before.devices.get(index));
         let chosen = focused && index == app.panels.cursors.device;
         draw_device(plan, index, before, place, rows.shape, chosen, theme, buffer);
     }

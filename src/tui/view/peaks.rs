@@ -17,14 +17,14 @@ const NAMES: usize = 18;
 
 /// Draws the panel.
 pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
-    let (theme, area) = (app.theme, app.regions.graph);
+    let (theme, area) = (app.theme, app.panels.regions.graph);
     let focused = app.panels.focus == Panel::Graph;
     let now = shown(plan, &app.panels.cursors);
     let Some(peak) = plan.graph.peaks.get(now) else { return };
     let right_title = format!("{} on {}", peak.bytes, plan.device_name(peak.device));
     panel::frame(buffer, area, Panel::Graph.title(), &right_title, focused, theme);
     let places = places(area, plan, &app.panels.cursors);
-    let before = app.before().filter(|before| before.graph.peaks.len() == plan.graph.peaks.len());
+    let before = app.request.before().filter(|before| before.graph.peaks.len() == plan.graph.peaks.len());
     let max = plan.graph.peaks.iter().map(|peak| peak.bytes).max().unwrap_or_default();
     for &(index, line, place) in &places.rows {
         let chosen = focused && index == app.panels.cursors.term;

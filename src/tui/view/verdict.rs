@@ -14,6 +14,7 @@ use crate::tui::action::Command;
 use crate::tui::app::{App, Detection, KnownLimits, Load};
 use crate::tui::keymap::Scope;
 use crate::tui::theme::{Hue, Theme};
+use crate::tui::view::header;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::{Bytes, Ratio};
@@ -26,13 +27,13 @@ pub fn draw_in(app: &App, area: Rect, scopes: &[Scope], buffer: &mut Buffer) {
     let theme = app.theme;
     let inner = if area.height > 3 {
         // show the engine here if the header has no room for it
-        let engine = if app.header().shows_engine() { String::new() } else { app.engine_label() };
+        let engine = if header::of(app).shows_engine() { String::new() } else { header::engine_label(app) };
         panel::frame(buffer, area, "Verdict", &engine, false, theme)
     } else {
         Rect { x: area.x, width: area.width, ..area }
     };
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
-    if let Load::Running { name, now, took } = &app.loading.state {
+    if let Load::Running { name, now, took } = &app.library.loading.state {
         draw_loading(name, *now, *took, inner, theme, buffer);
         return;
     }
@@ -74,8 +75,8 @@ struct VerdictRow {
 /// The verdict, reports of failing devices, decisions that the user did not ask for, and all other notes, in lines of
 /// at most `cells` cells.
 fn rows(app: &App, verdict: &str, cells: u16) -> Vec<VerdictRow> {
-    let plan = app.plan.as_ref();
-    let surprise = plan.and_then(|plan| plan.decided.first()).filter(|_| app.refused.is_none());
+    let plan = app.request.plan.as_ref();
+    let surprise = plan.and_then(|plan| plan.decided.first()).filter(|_| app.request.refused.is_none());
     let notes = plan.map(|plan| plan.notes.as_slice()).unwrap_or_default();
     let notes = notes.iter().filter(|note| surprise != Some(note));
     let sentence = |text: &str, indent, hue, matters| {
@@ -91,24 +92,24 @@ fn rows(app: &App, verdict: &str, cells: u16) -> Vec<VerdictRow> {
 
 /// The headline with its sign, its colour, and the text after it.
 pub(crate) fn words(app: &App) -> (String, Hue, String) {
-    if let Load::Failed { name, why } = &app.loading.state {
+    if let Load::Failed { name, why } = &app.library.loading.state {
         return (
             format!("✗ {name} could not be opened:"),
             Hue::Over,
             format!("{}. Esc dismisses this.", why.trim_end_matches('.')),
         );
     }
-    if app.is_planning() {
+    if app.request.is_planning() {
         return ("… Planning:".to_owned(), Hue::Cache, "this takes a moment. Keys are answered meanwhile.".to_owned());
     }
-    if let Some(error) = &app.refused {
+    if let Some(error) = &app.request.refused {
         return (
             "✗ No plan:".to_owned(),
             Hue::Over,
             format!("{error}. The previous plan is shown; u undoes the change."),
         );
     }
-    let Some(plan) = &app.plan else {
+    let Some(plan) = &app.request.plan else {
         return (
             "·".to_owned(),
             Hue::Dim,
@@ -122,7 +123,7 @@ pub(crate) fn words(app: &App) -> (String, Hue, String) {
     }
     let (sign, hue) = sign(plan.outcome());
     let sentence = sentence(app, plan);
-    let sentences: Vec<String> = std::iter::once(sentence).chain(ram::spills(&app.machine, plan)).collect();
+    let sentences: Vec<String> = std::iter::once(sentence).chain(ram::spills(&app.request.machine, plan)).collect();
     (format!("{sign} {}:", verdict::headline(plan)), hue, sentences.join(" "))
 }
 
@@ -130,10 +131,10 @@ pub(crate) fn words(app: &App) -> (String, Hue, String) {
 pub(crate) fn sentence(app: &App, plan: &Plan) -> String {
     // in VRAM it names no limit but the context's, which holds for any context
     let limits = match plan.outcome() {
-        Outcome::Vram => app.known_along(Knob::Context),
-        _ => app.known_limits(),
+        Outcome::Vram => app.request.known_along(Knob::Context),
+        _ => app.request.known_limits(),
     };
-    let sentence = verdict::sentence(plan, limits.found(), app.speeds.as_ref());
+    let sentence = verdict::sentence(plan, limits.found(), app.request.speeds.as_ref());
     if limits == KnownLimits::Pending { format!("{sentence} …") } else { sentence }
 }
 

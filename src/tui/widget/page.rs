@@ -59,7 +59,7 @@ impl Overlay {
         let columns = columns(app);
         let (lines, choices): (Vec<_>, Vec<_>) = lines(&self.page, columns, self.chosen, app.theme).into_iter().unzip();
         let count = lines.len() as u16;
-        let area = app.regions.overlay(columns as u16 + 4, count.saturating_add(2));
+        let area = app.panels.regions.overlay(columns as u16 + 4, count.saturating_add(2));
         let visible = area.height.saturating_sub(2);
         let kept = choices.iter().position(|choice| choice.is_some() && *choice == self.chosen).map(|at| at as u16);
         let scroll = self.scroll.max(kept.map_or(0, |line| (line + 1).saturating_sub(visible)));
@@ -110,7 +110,7 @@ impl Overlay {
 
 /// Width of the lines of a page on the screen of `app`.
 pub fn columns(app: &App) -> usize {
-    usize::from(app.regions.screen.width.min(WIDTH).saturating_sub(4))
+    usize::from(app.panels.regions.screen.width.min(WIDTH).saturating_sub(4))
 }
 
 /// Draws `page` into `area`, from line `scroll` on, and returns the number of its lines.

@@ -161,7 +161,9 @@ impl Screen for CardPicker {
     }
 
     fn area(&self, app: &App) -> Rect {
-        app.regions.overlay(page::WIDTH.min(78), app.regions.screen.height.saturating_sub(4).clamp(14, 30))
+        app.panels
+            .regions
+            .overlay(page::WIDTH.min(78), app.panels.regions.screen.height.saturating_sub(4).clamp(14, 30))
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {

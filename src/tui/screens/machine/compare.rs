@@ -70,10 +70,10 @@ pub(super) struct MachineComparison {
 impl MachineComparison {
     /// Compares the machines `with` with the present one, in place of the list of them.
     pub(super) fn open(app: &mut App, with: Vec<(String, Arc<Machine>)>) -> Response {
-        let present = ("current".to_owned(), Arc::clone(&app.machine));
+        let present = ("current".to_owned(), Arc::clone(&app.request.machine));
         let machines: Vec<_> = [present].into_iter().chain(with).collect();
         let page = Self { machines: machines.clone(), answers: None };
-        let request = app.plan_request().map(|of| Box::new(MachinesRequest { of, machines }));
+        let request = app.request.plan_request().map(|of| Box::new(MachinesRequest { of, machines }));
         Response::Open(Box::new(page), request.map(Effect::CompareMachines).into_iter().collect())
     }
 
@@ -103,7 +103,7 @@ impl Screen for MachineComparison {
     }
 
     fn area(&self, app: &App) -> Rect {
-        app.regions.overlay((TITLES + self.count() * COLUMN + 6).max(58), ROWS.len() as u16 + HEAD + 4)
+        app.panels.regions.overlay((TITLES + self.count() * COLUMN + 6).max(58), ROWS.len() as u16 + HEAD + 4)
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {

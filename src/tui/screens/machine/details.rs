@@ -15,8 +15,8 @@ use crate::machine::{Gpu, Origin};
 use crate::settings::Settings;
 use crate::speed::work::AssumedRam;
 use crate::tui::action::Command;
-use crate::tui::app::knobs::next_multiple;
 use crate::tui::app::{App, LiveMemory};
+use crate::tui::planner::knobs::next_multiple;
 use crate::tui::screen::Response;
 use crate::tui::theme::Hue;
 use crate::tui::widget::field::TextEntry;
@@ -110,7 +110,7 @@ impl MachineRow {
             Self::Gpu(slot) => app.change_machine(|what_if, here| what_if.restore(slot, here)),
             Self::Ram => app.change_machine(|what_if, _| what_if.ram = RamChange::default()),
             Self::Every => {
-                let settings = Settings { gpu_overhead: Bytes::ZERO, fit_target: None, ..app.settings.clone() };
+                let settings = Settings { gpu_overhead: Bytes::ZERO, fit_target: None, ..app.request.settings.clone() };
                 app.change_settings(settings);
             }
             Self::Add => {}
@@ -136,7 +136,7 @@ impl DeviceSetting {
 
     /// The size that `row` has of it; none for other settings.
     pub(super) fn size(self, app: &App, row: MachineRow) -> Option<Bytes> {
-        let ram = app.machine.ram;
+        let ram = app.request.machine.ram;
         match self {
             Self::Used | Self::Card | Self::Link | Self::Bandwidth => None,
             Self::Free => row.slot(app).map(|slot| slot.free),
@@ -145,8 +145,8 @@ impl DeviceSetting {
             Self::Total => Some(ram.total),
             Self::RamFree => Some(ram.free),
             Self::Swap => Some(ram.swap_free),
-            Self::Overhead => Some(app.settings.gpu_overhead),
-            Self::FitTarget => Some(app.settings.fit_target.unwrap_or(FIT_TARGET)),
+            Self::Overhead => Some(app.request.settings.gpu_overhead),
+            Self::FitTarget => Some(app.request.settings.fit_target.unwrap_or(FIT_TARGET)),
         }
     }
 
@@ -154,7 +154,7 @@ impl DeviceSetting {
     fn max(self, app: &App, row: MachineRow) -> Bytes {
         match (row.slot(app), self) {
             (Some(slot), _) => slot.gpu.total,
-            (None, Self::RamFree) => app.machine.ram.total,
+            (None, Self::RamFree) => app.request.machine.ram.total,
             (None, _) => MAX_MEMORY,
         }
     }
@@ -169,8 +169,8 @@ impl DeviceSetting {
             Self::Total => app.change_machine(|what_if, _| what_if.ram.total = Some(size)),
             Self::RamFree => app.change_machine(|what_if, _| what_if.ram.free = Some(size)),
             Self::Swap => app.change_machine(|what_if, _| what_if.ram.swap = Some(size)),
-            Self::Overhead => app.change_settings(Settings { gpu_overhead: size, ..app.settings.clone() }),
-            Self::FitTarget => app.change_settings(Settings { fit_target: Some(size), ..app.settings.clone() }),
+            Self::Overhead => app.change_settings(Settings { gpu_overhead: size, ..app.request.settings.clone() }),
+            Self::FitTarget => app.change_settings(Settings { fit_target: Some(size), ..app.request.settings.clone() }),
         }
     }
 
@@ -202,9 +202,9 @@ impl DeviceSetting {
     /// Its value, and where that comes from.
     fn value(self, app: &App, row: MachineRow, slot: Option<&GpuSlot>) -> (String, String) {
         let size = self.size(app, row).unwrap_or(Bytes::ZERO).to_string();
-        let described = app.what_if.base(&app.found_machine.machine).origin == Origin::Described;
+        let described = app.found_machine.what_if.base(&app.found_machine.machine).origin == Origin::Described;
         let as_it_is = if described { "as specified" } else { "as detected" };
-        let ram = app.what_if.ram;
+        let ram = app.found_machine.what_if.ram;
         let from = |stated: bool| if stated { "set here" } else { as_it_is }.to_owned();
         match (self, slot) {
             (Self::Used, Some(slot)) if slot.change.off => ("no".to_owned(), "Space switches it on".to_owned()),
@@ -233,9 +233,9 @@ impl DeviceSetting {
                 (None, Some(preset)) => (preset.link().to_string(), "assumed".to_owned()),
                 (None, None) => ("unknown".to_owned(), String::new()),
             },
-            (Self::Bandwidth, _) => app.machine.ram.bandwidth.map_or_else(
+            (Self::Bandwidth, _) => app.request.machine.ram.bandwidth.map_or_else(
                 || {
-                    let assumed = AssumedRam::of(&app.machine);
+                    let assumed = AssumedRam::of(&app.request.machine);
                     (assumed.bandwidth.to_string(), format!("assumed: {}", assumed.kind))
                 },
                 |bandwidth| (bandwidth.to_string(), from(ram.bandwidth.is_some())),
@@ -265,7 +265,7 @@ fn preset(slot: &GpuSlot) -> Option<f64> {
 
 impl MachineScreen {
     fn setting(&self, app: &App, row: MachineRow) -> Option<DeviceSetting> {
-        row.lines(app.engine).get(self.line).copied()
+        row.lines(app.request.engine).get(self.line).copied()
     }
 
     /// Changes the selected setting of `row`.
@@ -330,7 +330,7 @@ impl Details {
         let row = screen.device(app);
         let (slot, inner) = (row.slot(app), area.inner(Margin::new(1, 1)));
         let notes = notes::of(app, row, slot.as_ref(), inner.width.saturating_sub(2));
-        let settings = row.lines(app.engine).len();
+        let settings = row.lines(app.request.engine).len();
         let count = settings + usize::from(settings > 0) + notes.len();
         let first = usize::from(screen.scroll).min(count.saturating_sub(usize::from(inner.height)));
         Self { row, slot, notes, area, list: ListRows { area: inner, first, count } }
@@ -338,7 +338,7 @@ impl Details {
 
     /// The setting at this position.
     pub(super) fn line_at(&self, app: &App, at: Position) -> Option<usize> {
-        self.list.row_at(at).filter(|&line| line < self.row.lines(app.engine).len())
+        self.list.row_at(at).filter(|&line| line < self.row.lines(app.request.engine).len())
     }
 
     /// Draws the pane.
@@ -352,7 +352,7 @@ impl Details {
         };
         let focused = screen.pane == Pane::Details;
         panel::frame(buffer, self.area, title, "", focused, theme);
-        let (settings, ListRows { area: inner, first, count }) = (self.row.lines(app.engine), self.list);
+        let (settings, ListRows { area: inner, first, count }) = (self.row.lines(app.request.engine), self.list);
         for (place, at) in self.list.rows() {
             if let Some(&setting) = settings.get(at) {
                 let typing = screen.typing.as_ref().filter(|_| at == screen.line);

@@ -26,7 +26,7 @@ pub(super) fn of(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u1
         _ => None,
     };
     // detection results are for the local machine only
-    let device_id = device_id.filter(|_| app.what_if.replacement.is_none());
+    let device_id = device_id.filter(|_| app.found_machine.what_if.replacement.is_none());
     if let (Some(device_id), Some(found)) = (device_id, &app.found_machine.detected) {
         let facts: Vec<String> = found
             .facts
@@ -65,19 +65,19 @@ pub(super) fn of(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u1
             if let Some(preset) = presets::find(&slot.gpu.name) {
                 text(Hue::Dim, &format!("memory bandwidth {} GB/s (manufacturer's figure)", preset.gbps));
             }
-            if let Some(budget) = Budget::of(&app.machine, &slot.gpu) {
-                pool(&app.machine, &budget, columns, &mut notes);
+            if let Some(budget) = Budget::of(&app.request.machine, &slot.gpu) {
+                pool(&app.request.machine, &budget, columns, &mut notes);
             }
             let compute = slot.gpu.compute.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
             notes.push((Hue::Dim, String::new()));
             let heading = format!("How engines treat {}{}", slot.gpu.backend.name(), compute.unwrap_or_default());
             notes.push((Hue::Focus, heading));
-            rules(slot, app.machine.os, columns, &mut notes);
+            rules(slot, app.request.machine.os, columns, &mut notes);
         }
         (MachineRow::Ram, _) => {
-            let shared = app.machine.gpus.iter().find_map(|gpu| Budget::of(&app.machine, gpu));
+            let shared = app.request.machine.gpus.iter().find_map(|gpu| Budget::of(&app.request.machine, gpu));
             if let Some(budget) = shared {
-                pool(&app.machine, &budget, columns, &mut notes);
+                pool(&app.request.machine, &budget, columns, &mut notes);
             }
         }
         (MachineRow::Every, _) => text(

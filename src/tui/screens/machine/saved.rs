@@ -102,7 +102,7 @@ impl SavedMachines {
             }
         });
         let uses_others = |engine: &EngineId| engine.facts().uses_other_computers;
-        if joined.is_ok() && !uses_others(&app.engine) {
+        if joined.is_ok() && !uses_others(&app.request.engine) {
             let engines: Vec<&str> = EngineId::ALL.iter().filter(|id| uses_others(id)).map(|id| id.title()).collect();
             let engines = engines.join(" and ");
             app.notice = Some(format!("{name} joined over RPC; only {engines} can use it: press e to choose it."));
@@ -181,8 +181,8 @@ impl Screen for SavedMachines {
 
     fn area(&self, app: &App) -> Rect {
         let rows = u16::try_from(self.saved().len()).unwrap_or(u16::MAX).saturating_add(7);
-        let most = app.regions.screen.height.saturating_sub(4).max(9);
-        app.regions.overlay(page::WIDTH.min(78), rows.clamp(9, most))
+        let most = app.panels.regions.screen.height.saturating_sub(4).max(9);
+        app.panels.regions.overlay(page::WIDTH.min(78), rows.clamp(9, most))
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
@@ -247,7 +247,7 @@ impl Screen for NameField {
                 self.entry.wrong = None;
                 let name = self.entry.input.value().trim().to_owned();
                 // stays open until the machine is saved
-                Response::Stay(vec![Effect::SaveMachine { name, machine: Arc::clone(&app.machine) }])
+                Response::Stay(vec![Effect::SaveMachine { name, machine: Arc::clone(&app.request.machine) }])
             }
             Command::Back => Response::CLOSE,
             _ => Response::Ignored,
@@ -274,7 +274,7 @@ impl Screen for NameField {
     }
 
     fn area(&self, app: &App) -> Rect {
-        app.regions.overlay(60, 7)
+        app.panels.regions.overlay(60, 7)
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
@@ -283,7 +283,7 @@ impl Screen for NameField {
         let hint = "a name, for --machine NAME";
         field::draw(&self.entry.input, hint, Rect { height: 1, ..inner }, theme, buffer);
         let below = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
-        let machine = app.machine.to_string();
+        let machine = app.request.machine.to_string();
         let wrong = self.entry.wrong.as_deref();
         let (hue, text) = wrong.map_or((Hue::Dim, machine.as_str()), |wrong| (Hue::Over, wrong));
         sentence(text, below, theme.ink(hue), buffer);

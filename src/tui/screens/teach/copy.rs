@@ -11,7 +11,7 @@ impl TeachScreen {
     pub(super) fn copy(&self, app: &mut App) -> Vec<Effect> {
         // the reader's plan, while that of a lesson is set
         let yours = self.cursors.lessons.yours().filter(|_| self.tab == Tab::Lessons).cloned();
-        let Some(asked) = yours.or_else(|| app.plan_request()) else { return Vec::new() };
+        let Some(asked) = yours.or_else(|| app.request.plan_request()) else { return Vec::new() };
         let as_opened = self.open().is_as_opened();
         let lesson = (self.tab == Tab::Lessons).then_some(self.cursors.lessons.at as u64);
         let step = self.open().step().filter(|_| as_opened);
@@ -19,7 +19,7 @@ impl TeachScreen {
         let mut options = vec!["--page".to_owned(), self.tab.name().to_owned()];
         options.extend([("lesson", lesson), ("step", step)].into_iter().filter_map(counted).flatten());
         options.extend(own::folder().into_iter().flat_map(|folder| ["--lessons".to_owned(), folder.to_owned()]));
-        let scenario = app.scenario_of(&asked);
+        let scenario = app.library.scenario_of(&asked);
         let mut copied = "Copied: the command that reopens this page.".to_owned();
         if !as_opened {
             copied += " What you changed on the page itself is not in it.";

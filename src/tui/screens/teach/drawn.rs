@@ -44,7 +44,7 @@ impl DrawnTeach {
         let size = if start.page == Tab::Lessons { LESSON } else { PAGE };
         let mut app = App::on(request, Theme::new(look), size);
         app.replan();
-        if let Some(refused) = &app.refused {
+        if let Some(refused) = &app.request.refused {
             return Err(refused.to_string());
         }
         let mut screen = TeachScreen::at(start);

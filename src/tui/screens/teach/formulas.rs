@@ -122,7 +122,7 @@ impl PageCursor for Cursor {
     fn press_at_once(&mut self, app: &App, command: Command) -> Option<PageResponse> {
         match command {
             Command::Back => drop(self.versus.take()?),
-            Command::CompareEngines => self.next_versus(app.choice()),
+            Command::CompareEngines => self.next_versus(app.request.choice()),
             _ => return None,
         }
         Some(PageResponse::Request)

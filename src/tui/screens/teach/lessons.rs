@@ -99,20 +99,23 @@ impl Cursor {
     /// Sets the plan as in the lesson, as one undo step.
     fn set(&mut self, app: &mut App, content: &LessonsPage) {
         let LessonSetup { engine, settings, machine, model, is_open } = content.lesson.setup.clone();
-        let machine = if machine == *app.machine { Arc::clone(&app.machine) } else { Arc::new(machine) };
-        let (opened, model, quant) = match (is_open, &app.opened, &app.model) {
-            (true, Some(opened), Some(model)) => (Arc::clone(opened), Arc::clone(model), app.settings.quant),
+        let machine =
+            if machine == *app.request.machine { Arc::clone(&app.request.machine) } else { Arc::new(machine) };
+        let (opened, model, quant) = match (is_open, &app.request.opened, &app.request.model) {
+            (true, Some(opened), Some(model)) => (Arc::clone(opened), Arc::clone(model), app.request.settings.quant),
             _ => (Arc::clone(&model), model, None),
         };
         let settings = Settings { quant, ..settings };
-        self.yours = app.plan_request();
+        self.yours = app.request.plan_request();
         app.apply_request_as(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
         app.notice = Some("The plan is the lesson's; yours is back when you leave it.".to_owned());
     }
 
     /// Sets the reader's plan again, whatever has been changed since.
     pub(super) fn give_back(&mut self, app: &mut App) {
-        let Some(yours) = self.yours.take().filter(|yours| app.plan_request().as_ref() != Some(yours)) else { return };
+        let Some(yours) = self.yours.take().filter(|yours| app.request.plan_request().as_ref() != Some(yours)) else {
+            return;
+        };
         let (states, now) = app.states();
         let earlier = states.iter().take(now).rposition(|state| state.plan_request == yours);
         match earlier {

@@ -276,7 +276,7 @@ fn describe(content: &SchedulePage, step: &ScheduleStep, place: Rect, theme: The
 /// The character and colour of a device, as below the layers of the planner.
 fn sign(app: &App, content: &SchedulePage, backend: Option<usize>) -> (char, Hue) {
     let Some(backend) = backend.and_then(|backend| content.backends().get(backend)) else { return ('·', Hue::Dim) };
-    let Some(plan) = &app.plan else { return ('?', Hue::Dim) };
+    let Some(plan) = &app.request.plan else { return ('?', Hue::Dim) };
     (glyph(plan, backend.device), device_hue(backend.device, plan.devices.len()))
 }
 
