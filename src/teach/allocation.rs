@@ -8,8 +8,8 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::alike::{alike, blocks_title};
+use super::page::{Paper, Tab, TeachPage};
 use super::trace::{self, Phase, Trace};
-use super::{Paper, Tab, TeachPage};
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};

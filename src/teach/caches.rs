@@ -5,7 +5,7 @@ pub mod squares;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Paper, Tab, TeachPage};
+use super::page::{Paper, Tab, TeachPage};
 use crate::engine::ggml::Type;
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer, Memory};
 use crate::engine::{self, EngineError, PlanRequest, llama_cpp};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::caches;
-use super::{Paper, Tab, TeachPage};
+use super::page::{Paper, Tab, TeachPage};
 use crate::engine::Engine as _;
 use crate::engine::formulas::{
     BranchRule, CacheFormula, Expr, GraphRule, Letter, LetterValues, PlanFormulas, TermRule,

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::caches::{Attention, BlockMemory, CachesPage};
 use super::lessons;
+use super::page::{Paper, Tab, TeachPage};
 use super::schedule::{pass_description, source_name};
 use super::trace::{Phase, Trace};
-use super::{Paper, Tab, TeachPage};
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::Op;
 use crate::engine::{EngineId, PlanRequest};

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::alike;
-use super::{Paper, Tab, TeachPage};
+use super::page::{Paper, Tab, TeachPage};
 use crate::machine::DeviceKind;
 use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::{DevicePlan, LayerPlan, PartKind, PartMemory, Plan, Why};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::alike::{alike, blocks_title, ranges};
+use super::page::{Paper, Tab, TeachPage};
 use super::trace::{self, Phase, ScheduleDevice, Trace};
-use super::{Paper, Tab, TeachPage};
 use crate::engine::ggml::backend::Without;
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, TensorId};

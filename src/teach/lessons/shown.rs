@@ -6,7 +6,7 @@ use crate::engine::PlanRequest;
 use crate::export::Caption;
 use crate::page::{Bar, Block, Hue, Page, Span};
 use crate::plan::Plan;
-use crate::teach::{Paper, Tab, TeachPage};
+use crate::teach::page::{Paper, Tab, TeachPage};
 use crate::text::one_line;
 use serde_json::{Value, json};
 
