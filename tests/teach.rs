@@ -24,6 +24,9 @@ use proptest::prelude::*;
 
 use crate::laws;
 
+/// A page, or why there is none.
+type Shown = Result<Arc<dyn TeachPage>, String>;
+
 /// A plan and a page about it, or none if the engine makes no plan.
 fn shown(
     engine: EngineId,
@@ -31,7 +34,7 @@ fn shown(
     machine: &Machine,
     settings: &Settings,
     topic: Topic,
-) -> Option<(Plan, Result<Arc<dyn TeachPage>, String>)> {
+) -> Option<(Plan, Shown)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
     let content = topic.content(&request, &plan).map_err(|error| error.to_string());

@@ -102,7 +102,7 @@ fn qwen3_235b_on_four_gpus(bencher: Bencher) {
 }
 
 /// Every page of the teach screen, for an engine that estimates and for one that allocates.
-fn pages() -> impl Iterator<Item = (EngineId, Page)> {
+fn pages() -> impl Iterator<Item = (EngineId, Tab)> {
     let engines = [EngineId::Ollama024, EngineId::LlamaCpp];
     engines.into_iter().flat_map(|engine| Tab::ALL.map(|page| (engine, page)))
 }
@@ -113,7 +113,7 @@ fn four_gpus(engine: EngineId) -> harness::Harness {
 }
 
 /// The request for a page, which is computed on a worker thread.
-fn lesson(harness: &mut harness::Harness, page: Page) -> Box<TeachRequest> {
+fn lesson(harness: &mut harness::Harness, page: Tab) -> Box<TeachRequest> {
     let mut effects = harness.host.show(Box::new(TeachScreen::on(page))).into_iter();
     let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
     asked.expect("a page is asked for")
@@ -121,7 +121,7 @@ fn lesson(harness: &mut harness::Harness, page: Page) -> Box<TeachRequest> {
 
 /// Stepping through a page of the teach screen for 94 layers, with the same target.
 #[divan::bench(args = pages())]
-fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
+fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Tab)) {
     let mut harness = four_gpus(engine);
     let lesson = lesson(&mut harness, page);
     harness.act(lesson.answer());
@@ -155,7 +155,7 @@ fn drawing_an_overlay(bencher: Bencher, (keys, (columns, rows)): (&str, (u16, u1
 
 /// Computing a page, which no frame waits for. Target: 50 ms.
 #[divan::bench(args = pages())]
-fn opening_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
+fn opening_a_page(bencher: Bencher, (engine, page): (EngineId, Tab)) {
     let lesson = lesson(&mut four_gpus(engine), page);
     bencher.bench_local(|| lesson.answer());
 }

@@ -1,7 +1,5 @@
 //! The timeline's peak is the reserved buffer, live tensors never overlap, and only live memory is reused in place.
 
-use std::sync::Arc;
-
 use plimsoll::engine::EngineId;
 use plimsoll::plan::Plan;
 use plimsoll::teach::allocation::{AllocationPage, AllocationWalk, Timeline, Variation};
@@ -16,7 +14,7 @@ use super::{builds_a_graph, machine, settings_of, shown};
 use crate::harness;
 use crate::laws::{any_model, sane, settings};
 
-fn allocation(content: Arc<dyn TeachPage>) -> AllocationPage {
+fn allocation(content: &dyn TeachPage) -> AllocationPage {
     content.as_a::<AllocationPage>().unwrap_or_else(|| panic!("{:?} is another page", content.tab())).clone()
 }
 
@@ -66,7 +64,7 @@ proptest! {
         if let Some((plan, content)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus, Phase::Prompt)) {
             let builds = builds_a_graph(engine);
             // llama.cpp may refuse what an estimator accepts
-            let content = match content.map(allocation) {
+            let content = match content.map(|content| allocation(&*content)) {
                 Err(_) if !builds => return Ok(()),
                 content => content.map_err(TestCaseError::fail)?,
             };
@@ -90,7 +88,7 @@ fn walked(settings: &plimsoll::settings::Settings, versus: Option<Variation>) ->
     let (plan, content) =
         shown(EngineId::LlamaCpp, &model, &harness::one_gpu(), settings, Topic::Allocation(versus, Phase::Prompt))
             .unwrap();
-    (plan, allocation(content.unwrap()))
+    (plan, allocation(&*content.unwrap()))
 }
 
 /// The comparison equals the engine's plan with that one change.
@@ -134,7 +132,7 @@ fn estimators_show_llama_cpps_graph_and_say_so() {
     for engine in [EngineId::Ollama024, EngineId::Ollama011] {
         let (plan, content) =
             shown(engine, &model, &machine, &settings, Topic::Allocation(None, Phase::Prompt)).unwrap();
-        let content = allocation(content.unwrap());
+        let content = allocation(&*content.unwrap());
         assert!(content.remark.is_some_and(|remark| remark.starts_with(engine.title())));
         let translated = plimsoll::settings::Settings {
             batch: Some(plan.settings.batch),
@@ -156,7 +154,7 @@ fn one_token_uses_what_a_prompt_reserved() {
         let topic = Topic::Allocation(None, phase);
         let (plan, content) =
             shown(EngineId::LlamaCpp, &model, &harness::one_gpu(), &settings_of(16_384), topic).unwrap();
-        (plan, allocation(content.unwrap()))
+        (plan, allocation(&*content.unwrap()))
     };
     let ((plan, prompt), (_, token)) = (of(Phase::Prompt), of(Phase::Token));
     for (timeline, of_prompt) in token.walk.timelines.iter().zip(&prompt.walk.timelines) {
@@ -177,7 +175,7 @@ fn zooming_shows_steps_of_the_walk(
     let (model, machine) = (harness::model(model).into(), harness::machine(1, "RTX 3060", 12, 64));
     let topic = Topic::Allocation(None, Phase::Prompt);
     let (_, content) = shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap();
-    let walk = allocation(content.unwrap()).walk;
+    let walk = allocation(&*content.unwrap()).walk;
     let peak = walk.timelines[0].peak;
     let all = walk.view(Zoom::All, peak);
     assert_eq!(all.moments, (0..walk.moments.len()).collect::<Vec<_>>());

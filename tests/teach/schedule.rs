@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use std::sync::Arc;
-
 use plimsoll::engine::EngineId;
 use plimsoll::engine::ggml::Op;
 use plimsoll::teach::schedule::SchedulePage;
@@ -17,7 +15,7 @@ use super::{builds_a_graph, machine, settings_of, shown};
 use crate::harness;
 use crate::laws::{any_model, sane, settings};
 
-fn schedule(content: Arc<dyn TeachPage>) -> SchedulePage {
+fn schedule(content: &dyn TeachPage) -> SchedulePage {
     content.as_a::<SchedulePage>().unwrap_or_else(|| panic!("{:?} is another page", content.tab())).clone()
 }
 
@@ -81,7 +79,7 @@ proptest! {
         };
         let builds = builds_a_graph(engine);
         // llama.cpp may refuse what an estimator accepts
-        let whole = match content.map(schedule) {
+        let whole = match content.map(|content| schedule(&*content)) {
             Err(_) if !builds => return Ok(()),
             content => content.map_err(TestCaseError::fail)?,
         };
@@ -96,7 +94,7 @@ proptest! {
         let (op, _) = whole.common[which.index(whole.common.len())];
         let (_, content) = shown(engine, model, &machine, &settings, Topic::Schedule(Some(op), Phase::Prompt)).unwrap();
         // llama.cpp refuses a cache that needs flash attention without it
-        let Ok(lacking) = content.map(schedule) else { return Ok(()) };
+        let Ok(lacking) = content.map(|content| schedule(&*content)) else { return Ok(()) };
         steps_only_add(&lacking)?;
         crosses_what_is_allocated(&lacking)?;
         prop_assert_eq!(lacking.without, Some((op, whole.crossed())));
@@ -114,7 +112,7 @@ fn details(without: Option<Op>) -> SchedulePage {
     let (model, machine) = (harness::model("llama3.1-8b").into(), harness::one_gpu());
     let shown =
         shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), Topic::Schedule(without, Phase::Prompt));
-    schedule(shown.unwrap().1.unwrap())
+    schedule(&*shown.unwrap().1.unwrap())
 }
 
 #[test]
@@ -141,7 +139,7 @@ fn pipeline_parallelism_keeps_four_copies_and_explains_it() {
     let content = |settings| {
         let (_, content) =
             shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None, Phase::Prompt)).unwrap();
-        schedule(content.unwrap())
+        schedule(&*content.unwrap())
     };
     let on = content(settings_of(8192));
     assert!(on.trace().details.pipeline.is_on());
@@ -164,7 +162,7 @@ fn each_phase_says_which_it_is(#[case] model: &str, #[case] gib: u64, #[case] ct
     let of = |phase| {
         let (_, content) =
             shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None, phase)).unwrap();
-        schedule(content.unwrap())
+        schedule(&*content.unwrap())
     };
     let (prompt, token) = (of(Phase::Prompt), of(Phase::Token));
     assert_eq!((prompt.trace().tokens(), token.trace().tokens()), (512, 1));
@@ -187,7 +185,7 @@ fn folded_blocks_are_alike(
 ) {
     let (model, machine) = (harness::model(model).into(), harness::machine(1, "RTX 3060", gib, 64));
     let topic = Topic::Schedule(None, Phase::Prompt);
-    let page = schedule(shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap().1.unwrap());
+    let page = schedule(&*shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap().1.unwrap());
     let mut all: Vec<usize> = page.alike.iter().flatten().copied().collect();
     all.sort_unstable();
     assert_eq!(all, (0..page.blocks.len()).collect::<Vec<_>>());
@@ -211,7 +209,7 @@ fn folded_blocks_are_alike(
 fn a_pipeline_computes_every_ubatch_once_on_each_gpu() {
     let (model, machine) = (harness::model("llama3.1-8b").into(), harness::machine(2, "RTX 3090", 24, 64));
     let topic = Topic::Schedule(None, Phase::Prompt);
-    let page = schedule(shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap().1.unwrap());
+    let page = schedule(&*shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap().1.unwrap());
     let overlap = page.overlap().unwrap();
     assert_eq!((overlap.stages.as_slice(), overlap.ubatches), (["GPU0", "GPU1"].map(str::to_owned).as_slice(), 4));
     assert_eq!((overlap.turns(), overlap.turns_without()), (5, 8));
@@ -222,6 +220,6 @@ fn a_pipeline_computes_every_ubatch_once_on_each_gpu() {
     let follows = |turn: usize| Some((overlap.ubatch(1, turn)?, overlap.ubatch(0, turn - 1)?));
     assert!((1..overlap.turns()).filter_map(follows).all(|(later, earlier)| later == earlier));
     let alone = harness::machine(1, "RTX 3090", 24, 64);
-    let page = schedule(shown(EngineId::LlamaCpp, &model, &alone, &settings_of(8192), topic).unwrap().1.unwrap());
+    let page = schedule(&*shown(EngineId::LlamaCpp, &model, &alone, &settings_of(8192), topic).unwrap().1.unwrap());
     assert_eq!(page.overlap(), None);
 }

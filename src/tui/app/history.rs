@@ -76,8 +76,8 @@ impl History {
     }
 
     /// All states with `now`, the present one, the oldest first, and its place.
-    fn states(&self, now: Option<Step>) -> (Vec<HistoryEntry>, usize) {
-        let steps = self.past.iter().chain(&now).chain(self.future.iter().rev());
+    fn states(&self, now: Option<&Step>) -> (Vec<HistoryEntry>, usize) {
+        let steps = self.past.iter().chain(now).chain(self.future.iter().rev());
         let known =
             |step: &Step| HistoryEntry { plan_request: step.plan_request.clone(), figures: step.figures.clone() };
         (steps.map(known).collect(), self.past.len())
@@ -212,7 +212,7 @@ impl App {
 
     /// The states since the planner was opened, the oldest first, and which of them is the present one.
     pub fn states(&self) -> (Vec<HistoryEntry>, usize) {
-        self.history.states(self.step())
+        self.history.states(self.step().as_ref())
     }
 
     /// Goes to the state with this index, as undo or redo do step by step.

@@ -10,7 +10,7 @@
 //!  Tab page  ←→ step  ↑↓ choose  …                                                                          footer
 //! ```
 //!
-//! Each page has a file: a cursor, which is a [`PageCursor`], with its keys, its mouse, its areas and its drawing.
+//! Each page has a file: a cursor, which is a `PageCursor`, with its keys, its mouse, its areas and its drawing.
 
 mod allocation;
 mod caches;
