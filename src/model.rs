@@ -1,5 +1,11 @@
 //! A [`Model`] from a header: hyperparameters, weights per layer, architecture and quantisation.
 //!
+//! What becomes of a model, in order: `gguf::Header` (what the file says), `Model` (what every engine reads of it),
+//! `PreparedModel` (with its draft, and what llama.cpp reads of it by release), `source::OpenedModel` (a header with where it
+//! was found) and `source::Package` (with projector, adapters and tag, ready to be planned); in llama.cpp's engine
+//! `LoadedModel` (its hyperparameters and weights as one release reads them), `ResolvedRequest` (the options that it is
+//! started with) and `PlacedModel` (its weights on their devices).
+//!
 //! ```
 //! use plimsoll::catalogue;
 //!
