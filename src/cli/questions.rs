@@ -17,7 +17,7 @@ use crate::export::{AnswerSource, ExportFormat, ExportInput, ModelLocation, Scen
 use crate::files;
 use crate::machine::visible::hides_gpus;
 use crate::model::mixture::Quantisation;
-use crate::question::arguments::{Arguments, Form, Given, Wrong};
+use crate::question::arguments::{Arguments, AskedWith, Form};
 use crate::question::together::{self, Named, TogetherAnswer};
 use crate::question::{About, Question};
 use crate::settings::Settings;
@@ -37,15 +37,14 @@ impl<A: Arguments> AboutPlan for Ask<A> {
 
 /// The answer to a question, in the form that was asked for.
 fn answer<A: Arguments>(Ask { asked, own }: &mut Ask<A>) -> Result<String, CliError> {
-    let wrong = |wrong: Wrong| CliError::Arguments(wrong.into());
-    own.before(&mut asked.knobs.engine, &asked.machine.of_gpus()).map_err(wrong)?;
+    own.before(&mut asked.knobs.engine, &asked.machine.of_gpus()).map_err(CliError::Arguments)?;
     let (ready, opened) = ready(asked)?;
     let request = ready.request(&opened.model);
     // without a plan of what was asked for, there is no answer in any form
     let plan = ready.plan(&opened.model)?;
     let about = About { request: &request, plan: &plan, source: &resolve::source(&opened, &asked.model) };
     let preferences = &ready.config.preferences;
-    let given = Given {
+    let asked_with = AskedWith {
         knobs: held(&asked.knobs),
         ram: asked.machine.ram.is_some(),
         margin: preferences.margin,
@@ -53,7 +52,7 @@ fn answer<A: Arguments>(Ask { asked, own }: &mut Ask<A>) -> Result<String, CliEr
         location: model_location(&asked.model, asked.knobs.settings.quant).of_opened(opened.reference.as_deref()),
         notes: ready.notes.clone(),
     };
-    let question = own.question(about, &given).map_err(wrong)?;
+    let question = own.question(about, &asked_with).map_err(CliError::Arguments)?;
     let answer = question.answer(about).map_err(CliError::Arguments)?;
     let written = match own.form() {
         Form::Json => return json(text::json(&question.record(about, &answer))),
@@ -183,11 +182,9 @@ pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<
         let sentence = format!("it starts servers of several engines: choose one with --pick, of {}", names(all));
         return Err(CliError::flag("--command", &sentence));
     }
-    let request = |(ready, package): &'_ (ResolvedArgs, Package)| (ready.settings.clone(), package.clone());
-    let asked: Vec<_> = loads.iter().map(request).collect();
-    let requests: Vec<LoadRequest<'_>> = asked
+    let requests: Vec<LoadRequest<'_>> = loads
         .iter()
-        .map(|(settings, package)| LoadRequest { model: &package.model, path: package.blob(), settings })
+        .map(|(ready, package)| LoadRequest { model: &package.model, path: package.blob(), settings: &ready.settings })
         .collect();
     let served = ServedModels::of(with_most(router, args.models_max)?, first.engine, &first.machine, &requests)?;
     let source = AnswerSource::of_engine(first.engine, &first.settings, served.loaded.confidence());

@@ -27,7 +27,7 @@ pub trait Arguments: Args {
     ///
     /// # Errors
     /// If what was given makes no sense for this question.
-    fn before(&self, _engine: &mut Option<EngineId>, _machine: &[&'static str]) -> Result<(), Wrong> {
+    fn before(&self, _engine: &mut Option<EngineId>, _machine: &[&'static str]) -> Result<(), String> {
         Ok(())
     }
 
@@ -35,12 +35,12 @@ pub trait Arguments: Args {
     ///
     /// # Errors
     /// If the plan has no such thing, or no such value.
-    fn question(&self, about: About<'_>, given: &Given) -> Result<Self::Question, Wrong>;
+    fn question(&self, about: About<'_>, given: &AskedWith) -> Result<Self::Question, String>;
 }
 
 /// What else is known of how the plan was asked for.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct AskedWith {
     /// The knobs, in the order of the screen.
     pub knobs: Vec<Knob>,
     /// RAM is specified.
@@ -53,29 +53,6 @@ pub struct Given {
     pub location: ModelLocation,
     /// What else there is to say of what was given.
     pub notes: Vec<String>,
-}
-
-/// What is wrong with the arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong(String);
-
-impl Wrong {
-    /// The value of an option is.
-    pub fn flag(flag: &str, sentence: &str) -> Self {
-        Self(format!("{flag}: {sentence}"))
-    }
-}
-
-impl From<String> for Wrong {
-    fn from(sentence: String) -> Self {
-        Self(sentence)
-    }
-}
-
-impl From<Wrong> for String {
-    fn from(Wrong(sentence): Wrong) -> Self {
-        sentence
-    }
 }
 
 /// In which form an answer is printed.
@@ -138,11 +115,16 @@ impl Drawn {
     }
 }
 
+/// That the value of `flag` is wrong.
+pub(super) fn wrong_flag(flag: &str, sentence: &str) -> String {
+    format!("{flag}: {sentence}")
+}
+
 /// The value of `flag` is the number of a layer.
-pub(super) fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Wrong> {
+pub(super) fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), String> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
-            Err(Wrong::flag(flag, &format!("the model has no layer {value}: use a number from {least} to {most}")))
+            Err(wrong_flag(flag, &format!("the model has no layer {value}: use a number from {least} to {most}")))
         }
         _ => Ok(()),
     }

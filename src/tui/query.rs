@@ -30,8 +30,6 @@ pub enum QueryKind {
     Thresholds(Vec<Knob>),
     /// A question of a page.
     Question(Arc<dyn AnyQuestion>),
-    /// The plan of each of these.
-    Plans(Vec<PlanRequest>),
 }
 
 /// A question whose parts have any type.
@@ -53,8 +51,6 @@ pub enum QueryPart {
     Thresholds(Knob, Vec<Threshold>),
     /// A part of the answer to a question of a page: [`Self::of`] knows its type.
     Part(Arc<dyn Any + Send + Sync>),
-    /// The plan of the request with this index.
-    Plan(usize, PlannedRequest),
     /// The answer is complete.
     End,
 }
@@ -74,8 +70,21 @@ impl QueryPart {
         match self {
             Self::Part(part) => part.downcast().ok().map(|part| Received::Part(Arc::unwrap_or_clone(part))),
             Self::End => Some(Received::End),
-            _ => None,
+            Self::Thresholds(..) => None,
         }
+    }
+}
+
+/// The plan of each of these requests, whatever it is asked about.
+#[derive(Clone, Debug)]
+pub struct Plans(pub Vec<PlanRequest>);
+
+impl Stepwise for Plans {
+    /// The index of a request, and its plan.
+    type Part = (usize, PlannedRequest);
+
+    fn steps<'a>(&'a self, _: &'a PlanRequest) -> impl Iterator<Item = Option<Self::Part>> {
+        self.0.iter().enumerate().map(|(at, request)| Some((at, planned(request))))
     }
 }
 
@@ -104,7 +113,7 @@ impl Query {
     pub const fn worker(&self) -> Worker {
         match self.about {
             QueryKind::Thresholds(_) => Worker::Planner,
-            QueryKind::Question(_) | QueryKind::Plans(_) => Worker::Page,
+            QueryKind::Question(_) => Worker::Page,
         }
     }
 
@@ -114,10 +123,6 @@ impl Query {
         match &self.about {
             QueryKind::Thresholds(knobs) => Box::new(knobs.iter().flat_map(|&knob| self.thresholds(knob)).chain(end)),
             QueryKind::Question(question) => Box::new(question.parts(&self.of).chain(end)),
-            QueryKind::Plans(requests) => {
-                let plan = |(at, request)| Some(QueryPart::Plan(at, planned(request)));
-                Box::new(requests.iter().enumerate().map(plan).chain(end))
-            }
         }
     }
 

@@ -4,7 +4,7 @@
 use super::Best;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Minimums, Objective};
 use crate::gguf::FileType;
-use crate::question::arguments::{Arguments, Form, Given, Table, Wrong};
+use crate::question::arguments::{Arguments, AskedWith, Form, Table, wrong_flag};
 use crate::question::{About, parse};
 use crate::settings::CacheType;
 use crate::settings::knob::Knob;
@@ -61,10 +61,10 @@ Examples:
         self.form.form()
     }
 
-    fn question(&self, _: About<'_>, given: &Given) -> Result<Best, Wrong> {
+    fn question(&self, _: About<'_>, given: &AskedWith) -> Result<Best, String> {
         if self.objective == Some(Objective::Context) && given.knobs.contains(&Knob::Context) {
             let sentence = "--ctx is given and therefore fixed: leave it out to have it chosen";
-            return Err(Wrong::flag("--for", sentence));
+            return Err(wrong_flag("--for", sentence));
         }
         let margin = self.margin.or(given.margin).unwrap_or(DEFAULT_MARGIN);
         let minimums = self.minimums.over(given.minimums);

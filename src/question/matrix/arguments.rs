@@ -3,7 +3,7 @@
 use super::{MatrixRequest, Side};
 use crate::answer::sweep::{Axis, AxisKind};
 use crate::gguf::FileType;
-use crate::question::arguments::{Arguments, Drawn, Form, Given, Wrong};
+use crate::question::arguments::{Arguments, AskedWith, Drawn, Form, wrong_flag};
 use crate::question::sweep::arguments::values;
 use crate::question::{About, parse};
 
@@ -39,26 +39,26 @@ Examples:
         self.form.form()
     }
 
-    fn question(&self, about: About<'_>, _: &Given) -> Result<MatrixRequest, Wrong> {
+    fn question(&self, about: About<'_>, _: &AskedWith) -> Result<MatrixRequest, String> {
         let rows = side(about, self.rows, &self.row_values, "--row-values")?;
         let columns = side(about, self.columns, &self.column_values, "--column-values")?;
         if rows.name() == columns.name() {
             let sentence = format!("--rows and --columns are both {}: choose two different knobs", rows.name());
-            return Err(sentence.into());
+            return Err(sentence);
         }
         Ok(MatrixRequest { rows, columns })
     }
 }
 
 /// One side of a matrix.
-fn side(about: About<'_>, wanted: AxisKind, given: &[String], flag: &str) -> Result<Side, Wrong> {
+fn side(about: About<'_>, wanted: AxisKind, given: &[String], flag: &str) -> Result<Side, String> {
     if given.is_empty() {
         return Ok(Side::Spread(wanted));
     }
     Ok(Side::Given(match wanted {
         AxisKind::Knob(knob) => Axis::Knob(knob, values(about.request, knob, given, flag)?),
         AxisKind::Quantisation => {
-            let named = |text: &String| text.parse::<FileType>().map_err(|error| Wrong::flag(flag, &error.to_string()));
+            let named = |text: &String| text.parse::<FileType>().map_err(|error| wrong_flag(flag, &error.to_string()));
             Axis::Quantisation(given.iter().map(named).collect::<Result<_, _>>()?)
         }
     }))

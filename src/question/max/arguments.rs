@@ -3,7 +3,7 @@
 use super::MaxRequest;
 use crate::answer::Goal;
 use crate::answer::sweep::AxisKind;
-use crate::question::arguments::{Arguments, Form, Given, Wrong, within};
+use crate::question::arguments::{Arguments, AskedWith, Form, within};
 use crate::question::{About, parse};
 
 /// What is asked besides the plan.
@@ -36,7 +36,7 @@ Examples:
         Form::of(self.json, false, false)
     }
 
-    fn question(&self, about: About<'_>, _: &Given) -> Result<MaxRequest, Wrong> {
+    fn question(&self, about: About<'_>, _: &AskedWith) -> Result<MaxRequest, String> {
         within("--layers", self.layers, 1, about.plan.layers.len() as u64)?;
         let goal = match self.layers {
             Some(layers) => Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)),

@@ -2,7 +2,7 @@
 
 use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::engine::EngineId;
-use crate::question::arguments::{Arguments, Form, Given, Table, Wrong};
+use crate::question::arguments::{Arguments, AskedWith, Form, Table, wrong_flag};
 use crate::question::{About, parse};
 use crate::speed::USABLE;
 
@@ -33,14 +33,14 @@ What a driver or a desktop needs is left free.";
         self.form.form()
     }
 
-    fn before(&self, _: &mut Option<EngineId>, machine: &[&'static str]) -> Result<(), Wrong> {
+    fn before(&self, _: &mut Option<EngineId>, machine: &[&'static str]) -> Result<(), String> {
         match machine.first() {
-            Some(flag) => Err(Wrong::flag(flag, "every known card is tried: leave it out")),
+            Some(flag) => Err(wrong_flag(flag, "every known card is tried: leave it out")),
             None => Ok(()),
         }
     }
 
-    fn question(&self, about: About<'_>, given: &Given) -> Result<NeedRequest, Wrong> {
+    fn question(&self, about: About<'_>, given: &AskedWith) -> Result<NeedRequest, String> {
         let ram = if given.ram { about.request.machine.ram } else { BESIDE_CARDS };
         Ok(NeedRequest { ram, speed: self.speed.unwrap_or(USABLE) })
     }

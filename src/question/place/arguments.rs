@@ -4,7 +4,7 @@ use super::PlaceRequest;
 use crate::engine::EngineId;
 use crate::export::ModelLocation;
 use crate::question::About;
-use crate::question::arguments::{Arguments, Form, Given, Wrong};
+use crate::question::arguments::{Arguments, AskedWith, Form, wrong_flag};
 use crate::text::{exact, quoted};
 
 /// What is asked besides the plan.
@@ -32,15 +32,15 @@ Speeds are those of generation, over a context that fills up. What the fit leave
         Form::of(self.json, false, false)
     }
 
-    fn before(&self, engine: &mut Option<EngineId>, _: &[&'static str]) -> Result<(), Wrong> {
+    fn before(&self, engine: &mut Option<EngineId>, _: &[&'static str]) -> Result<(), String> {
         if *engine.get_or_insert(EngineId::LlamaCpp) == EngineId::LlamaCpp {
             return Ok(());
         }
         let sentence = "only llama-server can be told a placement: leave --engine out, or use --engine llama.cpp";
-        Err(Wrong::flag("--engine", sentence))
+        Err(wrong_flag("--engine", sentence))
     }
 
-    fn question(&self, _: About<'_>, given: &Given) -> Result<PlaceRequest, Wrong> {
+    fn question(&self, _: About<'_>, given: &AskedWith) -> Result<PlaceRequest, String> {
         // the answer is worth something without the command
         let location = match &given.location {
             ModelLocation::File(path) if exact(path).is_err() => ModelLocation::Unknown(quoted(path).into_owned()),

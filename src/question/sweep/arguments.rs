@@ -2,7 +2,7 @@
 
 use super::SweepRequest;
 use crate::engine::PlanRequest;
-use crate::question::arguments::{Arguments, Drawn, Form, Given, Wrong};
+use crate::question::arguments::{Arguments, AskedWith, Drawn, Form, wrong_flag};
 use crate::question::{About, parse};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
@@ -35,7 +35,7 @@ Examples:
         self.form.form()
     }
 
-    fn question(&self, about: About<'_>, _: &Given) -> Result<SweepRequest, Wrong> {
+    fn question(&self, about: About<'_>, _: &AskedWith) -> Result<SweepRequest, String> {
         let values = if self.values.is_empty() {
             let points = usize::try_from(self.points).unwrap_or(usize::MAX);
             self.over.spread(&about.request.bounds(), points)
@@ -55,12 +55,12 @@ pub(in crate::question) fn values(
     knob: Knob,
     given: &[String],
     flag: &str,
-) -> Result<Vec<u64>, Wrong> {
+) -> Result<Vec<u64>, String> {
     let bounds = request.bounds();
     let value = |text: &String| {
         let mut settings = Settings::default();
-        knob.read(text, &mut settings, &bounds).map_err(|sentence| Wrong::flag(flag, &sentence))?;
-        let missing = || Wrong::flag(flag, &format!("'{text}' cannot be used as a value here: use numbers"));
+        knob.read(text, &mut settings, &bounds).map_err(|sentence| wrong_flag(flag, &sentence))?;
+        let missing = || wrong_flag(flag, &format!("'{text}' cannot be used as a value here: use numbers"));
         knob.chosen(&settings, &bounds).ok_or_else(missing)
     };
     given.iter().map(value).collect()

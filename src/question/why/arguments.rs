@@ -2,7 +2,7 @@
 
 use super::WhyRequest;
 use crate::plan::Plan;
-use crate::question::arguments::{Arguments, Form, Given, Table, Wrong, within};
+use crate::question::arguments::{Arguments, AskedWith, Form, Table, within, wrong_flag};
 use crate::question::{About, parse};
 
 /// What is asked besides the plan.
@@ -34,7 +34,7 @@ Examples:
         self.form.form()
     }
 
-    fn question(&self, about: About<'_>, _: &Given) -> Result<WhyRequest, Wrong> {
+    fn question(&self, about: About<'_>, _: &AskedWith) -> Result<WhyRequest, String> {
         within("--layer", self.layer, 0, about.plan.layers.len() as u64 - 1)?;
         Ok(match (self.layer, &self.on) {
             (Some(layer), _) => WhyRequest::Layer(usize::try_from(layer).unwrap_or(usize::MAX)),
@@ -45,11 +45,11 @@ Examples:
 }
 
 /// The device of this name, in capitals or not; RAM is the CPU's too.
-fn device(plan: &Plan, name: &str) -> Result<usize, Wrong> {
+fn device(plan: &Plan, name: &str) -> Result<usize, String> {
     let names = || (0..plan.devices.len()).map(|device| plan.device_name(device));
     let wanted = if name.eq_ignore_ascii_case("cpu") { "RAM" } else { name };
     names().position(|known| known.eq_ignore_ascii_case(wanted)).ok_or_else(|| {
         let names: Vec<&str> = names().collect();
-        Wrong::flag("--on", &format!("there is no device '{name}': use one of {}", names.join(", ")))
+        wrong_flag("--on", &format!("there is no device '{name}': use one of {}", names.join(", ")))
     })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::App;
 use super::request::Replan;
 use crate::answer::sweep::PlanFigures;
+use crate::answer::verdict::capitalised;
 use crate::engine::{EngineVersion, PlanRequest};
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
@@ -13,7 +14,6 @@ use crate::settings::knob::Knob;
 use crate::settings::{Settings, StashedKnobs};
 use crate::tui::query::PlannedRequest;
 use crate::tui::regions::{Cursors, ScreenLayout};
-use crate::tui::widget::row_writer::capitalised;
 
 /// Maximum number of undo steps.
 const MAX_UNDO: usize = 200;

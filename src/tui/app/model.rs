@@ -3,6 +3,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::App;
+use crate::answer::verdict::capitalised;
 use crate::command::Start;
 use crate::engine::{DraftFile, EngineId, PreparedModel};
 use crate::export::ModelLocation;
@@ -10,7 +11,6 @@ use crate::settings::{Context, Flag, Settings};
 use crate::source::{Package, Progress};
 use crate::tui::effect::Effect;
 use crate::tui::regions::Cursors;
-use crate::tui::widget::row_writer::capitalised;
 
 /// The state of loading a model.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
 use crate::speed::Speeds;
 use crate::tui::effect::{Effect, LimitsRequest, PlanJob};
-use crate::tui::query::{Query, QueryKind};
+use crate::tui::query::{Plans, Query, QueryKind};
 
 /// The last change, and the plan it is compared with while the differences are marked.
 #[derive(Debug, Default)]
@@ -259,9 +259,9 @@ impl CurrentRequest {
     }
 
     /// Asks for the plan of each of `requests`; nothing of none.
-    pub(crate) fn query_plans(&mut self, requests: Vec<PlanRequest>, id: &mut u64) -> Vec<Effect> {
+    pub(crate) fn ask_plans(&mut self, requests: Vec<PlanRequest>, id: &mut u64) -> Vec<Effect> {
         let Some(first) = requests.first().cloned() else { return Vec::new() };
-        self.query_of(first, QueryKind::Plans(requests), id)
+        self.ask_of(first, Plans(requests), id)
     }
 
     /// Asks a question about the present settings, and sets `id`, by which the answer is known.
@@ -271,7 +271,8 @@ impl CurrentRequest {
 
     /// Asks a question about another request.
     pub(crate) fn ask_of(&mut self, of: PlanRequest, question: impl Stepwise, id: &mut u64) -> Vec<Effect> {
-        self.query_of(of, QueryKind::Question(Arc::new(question)), id)
+        *id = self.next_id();
+        vec![Effect::Ask(Box::new(Query { id: *id, of, about: QueryKind::Question(Arc::new(question)) }))]
     }
 
     /// The settings as for any other model: without the quantisation, and without what the open one's tag gives.
@@ -279,12 +280,6 @@ impl CurrentRequest {
         let mut settings = Settings { quant: None, ..self.settings.clone() };
         settings.take_tag_back();
         settings
-    }
-
-    /// Asks `about` another request.
-    pub(crate) fn query_of(&mut self, of: PlanRequest, about: QueryKind, id: &mut u64) -> Vec<Effect> {
-        *id = self.next_id();
-        vec![Effect::Ask(Box::new(Query { id: *id, of, about }))]
     }
 }
 

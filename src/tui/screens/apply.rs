@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::answer::verdict::capitalised;
 use crate::export::ModelLocation;
 use crate::page::{Hue, Page};
 use crate::running::apply::{Failure, Target};
@@ -12,7 +13,6 @@ use crate::tui::effect::{ApplyPreview, ApplyRequest, Effect};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::screens::check::CheckPage;
 use crate::tui::widget::page::Overlay;
-use crate::tui::widget::row_writer::capitalised;
 
 /// The state of the page.
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use crate::answer::check::{Check, CheckedTerm, Compared};
+use crate::answer::verdict::capitalised;
 use crate::export::check::part_title;
 use crate::library::check::Checked;
 use crate::observed::Mib;
@@ -25,7 +26,6 @@ use crate::tui::screen::{Response, Screen, scrolled};
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::field::{Text, TextEntry};
 use crate::tui::widget::page::Overlay;
-use crate::tui::widget::row_writer::capitalised;
 
 /// Widths of a bar's name, of a row's name, and of a figure.
 const NAME: usize = 9;

@@ -21,7 +21,7 @@ use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::{App, Pin};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{PlanWithSpeeds, QueryPart};
+use crate::tui::query::{PlanWithSpeeds, Plans, Received};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
@@ -125,12 +125,11 @@ impl Screen for ComparePage {
         let unplanned = app.pins.iter().filter(|pin| pin.planned.is_none());
         let (letters, requests): (_, Vec<_>) = unplanned.map(|pin| (pin.letter, pin.plan_request.clone())).unzip();
         self.asked = letters;
-        app.request.query_plans(requests, &mut self.query)
+        app.request.ask_plans(requests, &mut self.query)
     }
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
-        if let Action::QueryAnswered { id, part: QueryPart::Plan(at, planned) } = answer
-            && id == self.query
+        if let Some(Received::Part((at, planned))) = answer.part_of::<Plans>(self.query)
             && let Some(pin) = app.pins.iter_mut().find(|pin| self.asked.get(at) == Some(&pin.letter))
         {
             pin.planned = Some(planned);

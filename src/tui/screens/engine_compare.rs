@@ -8,7 +8,7 @@ use crate::engine::{EngineVersion, PlanRequest};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::query::{PlannedRequest, QueryPart};
+use crate::tui::query::{PlannedRequest, Plans, Received};
 use crate::tui::screen::{NO_PLAN, Response, Screen};
 
 /// The state of the page.
@@ -59,7 +59,7 @@ impl Screen for EngineComparison {
         app.panels.knobs.stashed.clone().switch_knobs(&mut settings, &app.panels.knobs.offered, &knobs);
         self.choice.apply(&mut settings);
         let other = PlanRequest { engine: self.choice.engine, settings, ..now };
-        app.request.query_plans(vec![other], &mut self.query)
+        app.request.ask_plans(vec![other], &mut self.query)
     }
 
     fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
@@ -70,9 +70,7 @@ impl Screen for EngineComparison {
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::QueryAnswered { id, part: QueryPart::Plan(_, planned) } = answer
-            && id == self.query
-        {
+        if let Some(Received::Part((_, planned))) = answer.part_of::<Plans>(self.query) {
             self.planned = planned;
         }
         Response::STAY

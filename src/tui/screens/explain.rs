@@ -1,6 +1,7 @@
 //! Where a number comes from: formula, values, engine and confidence.
 
 use crate::answer::KnobLimits;
+use crate::answer::verdict::capitalised;
 use crate::gguf::Tensor;
 use crate::model::{Model, TensorGroup};
 use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table, exactly};
@@ -20,7 +21,6 @@ use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
 use crate::tui::screens::teach::TeachScreen;
 use crate::tui::view::{graph, peaks};
 use crate::tui::widget::page::Overlay;
-use crate::tui::widget::row_writer::capitalised;
 use crate::units::{Bytes, grouped};
 
 /// Width of names.

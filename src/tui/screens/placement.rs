@@ -13,6 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 
 use crate::answer::tensors::{BlockPart, TensorCell, TensorRow, TensorTable};
+use crate::answer::verdict::capitalised;
 use crate::engine;
 use crate::plan::Plan;
 use crate::settings::{Flag, SplitMode};
@@ -25,7 +26,7 @@ use crate::tui::screen::{NO_PLAN, Response, Screen, moved};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::{figure, memory, verdict};
 use crate::tui::widget::panel;
-use crate::tui::widget::row_writer::{RowWriter, capitalised, sentence, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, sentence, width, wrap};
 
 /// Widths of a row's name and of a column, where device and bytes are below one another and where they are side by side.
 const NARROW: (u16, u16) = (11, 9);

@@ -1,6 +1,7 @@
 //! Why a layer is on its device: the deciding inequality, the changes that would move it, and the memory users by
 //! device.
 
+use crate::answer::verdict::capitalised;
 use crate::answer::why::{self, Inequality, LayerAnswer};
 use crate::answer::{Remedy, parts};
 use crate::page::{Hue, Page, Span};
@@ -15,7 +16,6 @@ use crate::tui::query::Received;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
 use crate::tui::widget::page::Overlay;
-use crate::tui::widget::row_writer::capitalised;
 
 /// Minimum rows of the screen to show the inequality line by line.
 const ROOMY: u16 = 32;

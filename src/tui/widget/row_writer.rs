@@ -108,12 +108,6 @@ pub fn path_end(path: &str, cells: u16) -> String {
         .map_or_else(String::new, |start| format!("…{}", &path[start..]))
 }
 
-/// `text` with a capital first letter.
-pub fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// `text` cut to `cells` cells with an ellipsis: after a word, or within it if the first word is too long.
 pub fn shortened(text: &str, cells: u16) -> String {
     if width(text) <= cells {
