@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod device;
 mod margin;
 mod part;
 mod summary;
@@ -28,12 +29,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::machine::budget::DriverMemory;
-use crate::machine::{Backend, DeviceKind, Gpu, Machine, Origin, Ram};
+use crate::machine::{DeviceKind, Origin};
 use crate::model::{Model, ModelSummary};
 use crate::settings::{EngineId, InEffect};
 use crate::units::Bytes;
 
+pub use device::{DevicePlan, InRam};
 pub use margin::{FitMargin, MarginShare};
 pub use part::LayerKind;
 pub use part::{AliveKind, AliveTensors, BufferKind, Peak};
@@ -192,7 +193,7 @@ impl Plan {
 
     /// Weights in RAM that belong to layers counted on GPUs, if no layer is entirely in RAM.
     pub fn parts_in_ram(&self) -> Bytes {
-        self.cpu().parts
+        self.cpu().ram.parts
     }
 
     /// Number of layers on each used GPU.
@@ -269,191 +270,6 @@ impl std::fmt::Display for Confidence {
             Self::Modelled => "modelled",
             Self::Assumed => "assumed",
         })
-    }
-}
-
-/// The memory of one device.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DevicePlan {
-    /// `GPU0`, `GPU1`, …, `CPU`.
-    pub id: String,
-    /// GPU or CPU.
-    pub kind: DeviceKind,
-    /// The name for the user.
-    pub name: String,
-    /// The library; none for the CPU.
-    pub backend: Option<Backend>,
-    /// Total memory.
-    pub total: Bytes,
-    /// Free memory before the model is loaded.
-    pub free: Bytes,
-    /// The part of `total` that is the device's own. The rest, all of it for the CPU, is RAM.
-    pub own: Bytes,
-    /// Further memory for what does not fit: swap, for the CPU.
-    pub swap_free: Bytes,
-    /// Weights of its layers, and parts of other layers.
-    pub weights: Bytes,
-    /// The part of `weights` that is read in the mapped file, where it stays; only for the CPU.
-    pub mapped: Bytes,
-    /// The part of `weights` in a layout of the CPU's own (`CPU_REPACK`), memory that cannot be taken away; only for the
-    /// CPU.
-    pub repacked: Bytes,
-    /// The part of `weights` that is pages of a mapped file which nothing reads after the load, because the weights in
-    /// them are repacked or on another device: they take no memory that anybody else needs. Only for the CPU.
-    pub read_once: Bytes,
-    /// The part of `weights` belonging to layers counted on GPUs; only for a CPU without layers.
-    pub parts: Bytes,
-    /// The part of `parts` that is experts.
-    pub experts: Bytes,
-    /// The part of `weights` that belongs to layers, which tokens run through there; only for the CPU.
-    pub run: Bytes,
-    /// The part of `run` that belongs to layers counted on GPUs, such as their experts.
-    pub run_in_part: Bytes,
-    /// KV or recurrent caches of its layers.
-    pub cache: Bytes,
-    /// The compute graph's buffers.
-    pub graph: Bytes,
-    /// The model's compute buffer as the fit measures it, where a load takes another size.
-    pub graph_measured: Option<Bytes>,
-    /// The model's compute buffer of a pipeline that cannot be allocated, so that `graph` is without one.
-    pub graph_pipelined: Option<Bytes>,
-    /// What these buffers grow by once the first batches or images have been computed.
-    pub growth: Bytes,
-    /// The engine's reserves.
-    pub reserves: Vec<Reserve>,
-    /// How what a fit keeps free here came about; none where nothing was fitted.
-    pub margin: Option<FitMargin>,
-    /// Indices into [`Plan::layers`], ascending.
-    pub layers: Vec<usize>,
-    /// The computer that the device is in, if it is used over RPC.
-    pub computer: Option<Arc<str>>,
-    /// What driver and backend take besides; in no other figure.
-    pub driver: Option<DriverMemory>,
-    /// The largest single buffer; none for the CPU, and from engines that do not know their buffers.
-    pub largest_buffer: Option<LargestBuffer>,
-}
-
-impl DevicePlan {
-    /// The machine's devices, all empty: GPUs in its order, the CPU last.
-    pub fn all_of(machine: &Machine) -> Vec<Self> {
-        let gpus = machine.gpus.iter().enumerate();
-        let gpus = gpus.map(|(index, gpu)| Self { own: machine.own_memory(gpu), ..Self::of_gpu(index, gpu) });
-        gpus.chain([Self::of_ram(machine.ram)]).collect()
-    }
-
-    fn of_gpu(index: usize, gpu: &Gpu) -> Self {
-        Self {
-            id: format!("GPU{index}"),
-            kind: DeviceKind::Gpu,
-            name: gpu.name.clone(),
-            backend: Some(gpu.backend),
-            total: gpu.total,
-            free: gpu.free,
-            own: gpu.total,
-            swap_free: Bytes::ZERO,
-            weights: Bytes::ZERO,
-            mapped: Bytes::ZERO,
-            repacked: Bytes::ZERO,
-            read_once: Bytes::ZERO,
-            parts: Bytes::ZERO,
-            experts: Bytes::ZERO,
-            run: Bytes::ZERO,
-            run_in_part: Bytes::ZERO,
-            cache: Bytes::ZERO,
-            graph: Bytes::ZERO,
-            graph_measured: None,
-            graph_pipelined: None,
-            growth: Bytes::ZERO,
-            reserves: Vec::new(),
-            margin: None,
-            layers: Vec::new(),
-            computer: gpu.computer.clone(),
-            driver: DriverMemory::of(gpu),
-            largest_buffer: None,
-        }
-    }
-
-    fn of_ram(ram: Ram) -> Self {
-        Self {
-            id: "CPU".to_owned(),
-            kind: DeviceKind::Cpu,
-            name: "RAM".to_owned(),
-            backend: None,
-            total: ram.total,
-            free: ram.free,
-            own: Bytes::ZERO,
-            swap_free: ram.swap_free,
-            weights: Bytes::ZERO,
-            mapped: Bytes::ZERO,
-            repacked: Bytes::ZERO,
-            read_once: Bytes::ZERO,
-            parts: Bytes::ZERO,
-            experts: Bytes::ZERO,
-            run: Bytes::ZERO,
-            run_in_part: Bytes::ZERO,
-            cache: Bytes::ZERO,
-            graph: Bytes::ZERO,
-            graph_measured: None,
-            graph_pipelined: None,
-            growth: Bytes::ZERO,
-            reserves: Vec::new(),
-            margin: None,
-            layers: Vec::new(),
-            computer: None,
-            driver: None,
-            largest_buffer: None,
-        }
-    }
-
-    /// Adds a layer to this device.
-    pub fn hold(&mut self, layer: &LayerPlan) {
-        self.weights += layer.weights;
-        self.cache += layer.cache;
-        if self.kind == DeviceKind::Cpu {
-            self.run += layer.weights;
-        }
-        self.layers.push(layer.index);
-    }
-
-    /// Allocated bytes: weights, cache and graph.
-    pub fn asked(&self) -> Bytes {
-        self.weights + self.cache + self.graph
-    }
-
-    /// Allocated bytes without pages that nothing reads after the load.
-    pub fn needed(&self) -> Bytes {
-        self.asked() - self.read_once
-    }
-
-    /// Total of the engine's reserves.
-    pub fn reserved(&self) -> Bytes {
-        self.reserves.iter().map(|reserve| reserve.bytes).sum()
-    }
-
-    /// Whether it is a GPU that shares RAM, at least in part.
-    pub fn shares_ram(&self) -> bool {
-        self.kind == DeviceKind::Gpu && self.own < self.total
-    }
-
-    /// What it takes of RAM, growth included: what memory of its own does not hold.
-    pub fn in_ram(&self) -> Bytes {
-        let all = self.needed() + self.growth;
-        match self.kind {
-            DeviceKind::Cpu => all,
-            DeviceKind::Gpu if self.shares_ram() => all - self.own.min(self.free),
-            DeviceKind::Gpu => Bytes::ZERO,
-        }
-    }
-
-    /// Memory used by other programs.
-    pub fn in_use(&self) -> Bytes {
-        self.total - self.free
-    }
-
-    /// Whether more is allocated than is free here, including swap, at the latest once it has grown; what other devices
-    /// take of the same RAM is not counted.
-    pub fn is_over(&self) -> bool {
-        self.needed() + self.growth > self.free + self.swap_free
     }
 }
 

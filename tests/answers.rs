@@ -375,7 +375,7 @@ fn parts_in_ram_are_called_experts_only_where_they_are() {
     for (model, settings) in [(&refused, Settings { ctx, ..Settings::default() }), (&model("llama3.1-8b"), cache)] {
         let plan = request(EngineId::LlamaCpp, model, &one_gpu(24), &settings).plan().unwrap();
         assert_eq!((plan.verdict, plan.outcome()), (Verdict::Gpu, Outcome::PartsInRam), "{}", model.architecture);
-        assert_eq!(plan.cpu().experts, Bytes::ZERO);
+        assert_eq!(plan.cpu().ram.experts, Bytes::ZERO);
         assert!(Goal::AllLayers.is_met_by(&plan) && !Goal::Vram.is_met_by(&plan));
         assert!(verdict::headline(&plan).starts_with("Parts in RAM at 4\u{2009}096 tokens"));
         let part = if plan.cpu().cache > Bytes::ZERO { "of cache" } else { "of weights" };

@@ -131,7 +131,7 @@ fn planned(plan: &Plan) -> Figures {
         // of several cards a load can take less than what is measured
         of(|device| device.graph_measured.unwrap_or(device.graph)),
     ];
-    (figures, plan.cpu().repacked.0)
+    (figures, plan.cpu().ram.repacked.0)
 }
 
 /// How a plan compares with what a build said.

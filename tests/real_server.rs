@@ -162,7 +162,7 @@ fn buffers_in_ram_are_those_that_were_printed() {
         };
         let of = |device: &str, term: Term| printed(&start.load, device, term);
         near(cpu.weights, of("CPU", Term::Model), "weights");
-        near(cpu.repacked, of("CPU_REPACK", Term::Model), "repacked weights");
+        near(cpu.ram.repacked, of("CPU_REPACK", Term::Model), "repacked weights");
         near(cpu.cache, of("CPU", Term::Kv) + of("CPU", Term::Rs), "caches");
     }
 }
@@ -205,14 +205,14 @@ fn pages_of_repacked_weights_may_go() {
     let plan = start.plan(Release::August2026);
     let cpu = plan.cpu();
     let of_tensors = start.request.model.header.tensors.iter().map(|tensor| tensor.bytes).sum::<Bytes>();
-    assert!(cpu.weights > of_tensors && cpu.weights - cpu.read_once >= of_tensors);
-    assert_eq!(cpu.needed(), cpu.asked() - cpu.read_once);
+    assert!(cpu.weights > of_tensors && cpu.weights - cpu.ram.read_once >= of_tensors);
+    assert_eq!(cpu.needed(), cpu.asked() - cpu.ram.read_once);
     let in_the_file = PlanRequest {
         settings: Settings { no_repack: true, ..start.request.settings.clone() },
         ..start.request.clone()
     };
     let plan = in_the_file.plan().unwrap();
-    assert_eq!((plan.cpu().repacked, plan.cpu().read_once), (Bytes::ZERO, Bytes::ZERO));
+    assert_eq!((plan.cpu().ram.repacked, plan.cpu().ram.read_once), (Bytes::ZERO, Bytes::ZERO));
     assert_eq!(RamUse::of(&in_the_file, &plan).must, plan.cpu().cache + plan.cpu().graph);
 }
 

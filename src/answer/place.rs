@@ -229,9 +229,9 @@ impl PlaceSearch {
             on_gpus += layer.weights - elsewhere;
         }
         let before: Bytes = self.now.gpus().iter().map(|gpu| gpu.weights).sum();
-        let ram = &mut plan.devices[cpu];
-        ram.weights = ram.weights + before - on_gpus;
-        ram.mapped = ram.mapped + before - on_gpus;
+        let cpu = &mut plan.devices[cpu];
+        cpu.weights = cpu.weights + before - on_gpus;
+        cpu.ram.mapped = cpu.ram.mapped + before - on_gpus;
         let seconds = |depth: u64| {
             let work = Work::of(&self.request.model, &self.request.machine, &plan, depth)?;
             Some(work.seconds(&FITTED, None))

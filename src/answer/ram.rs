@@ -47,12 +47,12 @@ impl RamUse {
     /// What `plan`, the plan of `request`, takes.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Self {
         let cpu = plan.cpu();
-        let by_engine = if cpu.mapped == cpu.weights { LoadMode::Mmap } else { LoadMode::Read };
+        let by_engine = if cpu.ram.mapped == cpu.weights { LoadMode::Mmap } else { LoadMode::Read };
         let load_mode = plan.settings.load_mode.unwrap_or(by_engine);
         let buffers = cpu.cache + cpu.graph;
-        let looked_up = looked_up(request, plan).min(cpu.mapped);
+        let looked_up = looked_up(request, plan).min(cpu.ram.mapped);
         let (must, mapped) = match load_mode {
-            LoadMode::Mmap => (buffers + cpu.repacked, cpu.mapped),
+            LoadMode::Mmap => (buffers + cpu.ram.repacked, cpu.ram.mapped),
             // a table may be read on demand all the same
             LoadMode::Locked | LoadMode::Read | LoadMode::Direct | LoadMode::MmapLocked => {
                 (buffers + cpu.weights - looked_up, looked_up)
@@ -67,7 +67,7 @@ impl RamUse {
             load_mode,
             must,
             warm: mapped - looked_up - idle_experts,
-            may_page: looked_up + idle_experts + cpu.read_once,
+            may_page: looked_up + idle_experts + cpu.ram.read_once,
             idle_experts,
             prompt_cache: plan.settings.cache_ram.filter(|_| serves),
             one_prompt: Bytes(plan.totals.cache.0 / sequences),
@@ -203,7 +203,7 @@ fn first_part(name: &str) -> &str {
 
 /// The layouts by which weights in RAM are repacked; none if they are not.
 fn repacking(request: &PlanRequest, plan: &Plan) -> Option<Layouts> {
-    if plan.cpu().repacked == Bytes::ZERO {
+    if plan.cpu().ram.repacked == Bytes::ZERO {
         return None;
     }
     let loaded = request.model.llama_cpp(plan.settings.llama_cpp_build()).ok()?;

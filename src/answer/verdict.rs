@@ -63,7 +63,7 @@ fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> St
                 n if n == all => (format!("all {all} layers"), "are"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
-            let parts = match (plan.cpu().run, plan.cpu().run_in_part) {
+            let parts = match (plan.cpu().ram.run, plan.cpu().ram.run_in_part) {
                 (_, Bytes::ZERO) => String::new(),
                 (run, parts) => {
                     format!(", and {parts} of others: {run} of {} of weights run from RAM", plan.model.bytes)

@@ -308,15 +308,15 @@ fn below(at: usize, device: &DevicePlan, plan: &Plan, style: &Style) -> Vec<Span
         1 => "1 layer".to_owned(),
         n => format!("{n} of {} layers", plan.layers.len()),
     };
-    if device.repacked > Bytes::ZERO {
-        words += &format!(", {} of weights repacked", device.repacked);
+    if device.ram.repacked > Bytes::ZERO {
+        words += &format!(", {} of weights repacked", device.ram.repacked);
     }
-    if device.read_once > Bytes::ZERO {
-        words += &format!(", {} of the mapped file read once", device.read_once);
+    if device.ram.read_once > Bytes::ZERO {
+        words += &format!(", {} of the mapped file read once", device.ram.read_once);
     }
     let lack = device.needed() + plan.lent_to_gpus(at) - device.free;
-    if lack > Bytes::ZERO && device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
-        words += &format!(", {} in swap", lack.min(device.swap_free));
+    if lack > Bytes::ZERO && device.kind == DeviceKind::Cpu && device.ram.swap_free > Bytes::ZERO {
+        words += &format!(", {} in swap", lack.min(device.ram.swap_free));
     } else if device.in_use() > Bytes::ZERO {
         words += &format!(", {} in use", device.in_use());
     }
@@ -356,7 +356,7 @@ fn bar(device: &DevicePlan, by_gpus: Bytes, cells: usize, glyphs: BarGlyphs) -> 
     let glyph = |unicode, plain| if glyphs == BarGlyphs::Ascii { plain } else { unicode };
     let mark = || Span::new(glyph("┃", "|"), Hue::Text.bold());
     let parts = [
-        (device.weights - device.read_once, glyph("█", "#"), Hue::Weights),
+        (device.weights - device.ram.read_once, glyph("█", "#"), Hue::Weights),
         (device.cache, glyph("▓", "="), Hue::Cache),
         (device.graph, glyph("▒", "+"), Hue::Graph),
         (by_gpus, glyph("▚", "%"), Hue::Part),
@@ -653,33 +653,13 @@ mod bar_tests {
 
     fn device(total: u64, free: u64, [weights, cache, graph, reserved]: [u64; 4]) -> DevicePlan {
         DevicePlan {
-            driver: None,
-            largest_buffer: None,
-            id: "GPU0".to_owned(),
-            kind: DeviceKind::Gpu,
-            name: "a GPU".to_owned(),
             backend: Some(Backend::Cuda),
-            total: Bytes(total),
-            free: Bytes(free),
-            swap_free: Bytes::ZERO,
             own: Bytes(total),
             weights: Bytes(weights),
-            mapped: Bytes::ZERO,
-            repacked: Bytes::ZERO,
-            read_once: Bytes::ZERO,
-            parts: Bytes::ZERO,
-            experts: Bytes::ZERO,
-            run: Bytes::ZERO,
-            run_in_part: Bytes::ZERO,
             cache: Bytes(cache),
             graph: Bytes(graph),
-            graph_measured: None,
-            graph_pipelined: None,
-            margin: None,
-            growth: Bytes::ZERO,
             reserves: vec![Reserve { name: "minimum memory", bytes: Bytes(reserved) }],
-            layers: Vec::new(),
-            computer: None,
+            ..DevicePlan::empty("GPU0", DeviceKind::Gpu, "a GPU", Bytes(total), Bytes(free))
         }
     }
 

@@ -250,13 +250,13 @@ record! {
         total: Bytes = device.total,
         /// Free memory before the model is loaded.
         free: Bytes = device.free,
-        swap_free: Bytes = device.swap_free,
+        swap_free: Bytes = device.ram.swap_free,
         /// Weights of its layers, and parts of other layers.
         weights: Bytes = device.weights,
         /// The part of the weights in a layout of the CPU's own.
-        repacked: Bytes = device.repacked,
+        repacked: Bytes = device.ram.repacked,
         /// The part of the weights that nothing reads after the load: pages of a mapped file.
-        read_once: Bytes = device.read_once,
+        read_once: Bytes = device.ram.read_once,
         cache: Bytes = device.cache,
         graph: Bytes = device.graph,
         /// The compute buffer as the fit measures it, where a load takes another size.

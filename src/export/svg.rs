@@ -54,7 +54,7 @@ fn bar(canvas: &mut SvgCanvas, device: &DevicePlan, lent: Bytes, is_over: bool) 
     let top = canvas.y;
     canvas.text(MARGIN, top + 12.0, 14, Anchor::Start, Hue::Text, &device.id);
     canvas.text(MARGIN, top + 29.0, 12, Anchor::Start, Hue::Dim, &shortened(&device.name));
-    let available = device.total + device.swap_free;
+    let available = device.total + device.ram.swap_free;
     let parts = [
         (device.weights, Hue::Weights),
         (device.cache, Hue::Cache),

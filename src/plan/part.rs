@@ -75,8 +75,8 @@ impl Part {
     pub fn alone(devices: &[DevicePlan]) -> Vec<Self> {
         let memory = |device: &DevicePlan| PartMemory {
             weights: device.weights,
-            repacked: device.repacked,
-            read_once: device.read_once,
+            repacked: device.ram.repacked,
+            read_once: device.ram.read_once,
             cache: device.cache,
             graph: device.graph,
             graph_ready: device.graph,
@@ -89,8 +89,8 @@ impl Part {
         for (at, device) in devices.iter_mut().enumerate() {
             let of_device = || parts.iter().filter_map(|part| part.devices.get(at));
             device.weights = of_device().map(|memory| memory.weights).sum();
-            device.repacked = of_device().map(|memory| memory.repacked).sum();
-            device.read_once = of_device().map(|memory| memory.read_once).sum();
+            device.ram.repacked = of_device().map(|memory| memory.repacked).sum();
+            device.ram.read_once = of_device().map(|memory| memory.read_once).sum();
             device.cache = of_device().map(|memory| memory.cache).sum();
             device.graph = of_device().map(|memory| memory.graph).sum();
             device.growth = of_device().map(|memory| memory.graph_ready).sum::<Bytes>() - device.graph;

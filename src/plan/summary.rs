@@ -81,7 +81,7 @@ impl PlanSummary {
 
     /// As [`Plan::parts_in_ram`].
     pub fn parts_in_ram(&self) -> Bytes {
-        self.devices.iter().map(|device| device.parts).sum()
+        self.devices.iter().map(|device| device.ram.parts).sum()
     }
 
     /// GPUs in the machine's order.

@@ -72,8 +72,8 @@ impl Outcome {
             return Self::FromDisk;
         }
         let in_ram = || devices.iter().filter(|device| device.kind == DeviceKind::Cpu);
-        let parts: Bytes = in_ram().map(|cpu| cpu.parts + cpu.cache).sum();
-        let experts: Bytes = in_ram().map(|cpu| cpu.experts).sum();
+        let parts: Bytes = in_ram().map(|cpu| cpu.ram.parts + cpu.cache).sum();
+        let experts: Bytes = in_ram().map(|cpu| cpu.ram.experts).sum();
         match verdict {
             Verdict::DoesNotFit => Self::DoesNotFit,
             _ if in_ram().count() == devices.len() => Self::Cpu,
@@ -87,8 +87,8 @@ impl Outcome {
 
     /// `outcome` of a plan on `devices`; that of parts in RAM where these are more than the whole layers there.
     pub fn mainly(outcome: Self, devices: &[DevicePlan]) -> Self {
-        let parts: Bytes = devices.iter().map(|device| device.run_in_part).sum();
-        let all: Bytes = devices.iter().map(|device| device.run).sum();
+        let parts: Bytes = devices.iter().map(|device| device.ram.run_in_part).sum();
+        let all: Bytes = devices.iter().map(|device| device.ram.run).sum();
         if outcome == Self::LayersInRam && parts > all - parts { Self::ExpertsInRam } else { outcome }
     }
 
@@ -213,8 +213,8 @@ impl RamPool {
             match device.kind {
                 DeviceKind::Gpu => pool.by_gpus += device.in_ram(),
                 DeviceKind::Cpu => {
-                    (pool.total, pool.free, pool.swap_free) = (device.total, device.free, device.swap_free);
-                    pool.mapped += device.mapped;
+                    (pool.total, pool.free, pool.swap_free) = (device.total, device.free, device.ram.swap_free);
+                    pool.mapped += device.ram.mapped;
                 }
             }
         }

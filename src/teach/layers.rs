@@ -170,12 +170,13 @@ impl DeviceWalk {
         self.take(SubtractionKind::Weights, "outside its layers", rest, what);
         let growth = "Compute buffers grow by this with the first batches or images.";
         self.take(SubtractionKind::Growth, "growth", device.growth, growth);
-        if device.read_once > Bytes::ZERO {
-            let left = Difference(self.left().0.saturating_add(i64::try_from(device.read_once.0).unwrap_or(i64::MAX)));
+        if device.ram.read_once > Bytes::ZERO {
+            let left =
+                Difference(self.left().0.saturating_add(i64::try_from(device.ram.read_once.0).unwrap_or(i64::MAX)));
             self.steps.push(Subtraction {
                 title: "pages read once".to_owned(),
                 kind: SubtractionKind::ReadOnce,
-                taken: device.read_once,
+                taken: device.ram.read_once,
                 given_back: true,
                 left,
                 reason:

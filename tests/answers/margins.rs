@@ -175,8 +175,10 @@ fn layers_and_experts_in_ram_are_both_said() {
     let plan = request.plan().unwrap();
     let (cpu, said) = (plan.cpu(), verdict::sentence(&plan, None, None));
     assert_eq!((plan.outcome(), plan.mainly()), (Outcome::LayersInRam, Outcome::ExpertsInRam));
-    assert!(cpu.run_in_part > Bytes::gib(20) && cpu.run > cpu.run_in_part && cpu.run < cpu.weights);
-    let expected =
-        format!("and {} of others: {} of {} of weights run from RAM", cpu.run_in_part, cpu.run, plan.model.bytes);
+    assert!(cpu.ram.run_in_part > Bytes::gib(20) && cpu.ram.run > cpu.ram.run_in_part && cpu.ram.run < cpu.weights);
+    let expected = format!(
+        "and {} of others: {} of {} of weights run from RAM",
+        cpu.ram.run_in_part, cpu.ram.run, plan.model.bytes
+    );
     assert!(said.contains(&expected), "{said}");
 }

@@ -45,7 +45,7 @@ fn is_in_vram(plan: &Plan) -> bool {
         && plan.ram().asked <= plan.ram().free
         && used(plan).all(|(device, left)| left >= device.driver.map_or(Bytes::ZERO, |driver| driver.loaded.most))
         && cpu.layers.is_empty()
-        && cpu.parts + cpu.cache == Bytes::ZERO
+        && cpu.ram.parts + cpu.cache == Bytes::ZERO
         && plan.layers.iter().all(|layer| layer.device + 1 < plan.devices.len())
 }
 

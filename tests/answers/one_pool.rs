@@ -50,7 +50,7 @@ fn holds(machine: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
     let shared: Bytes =
         plan.gpus().iter().filter(|gpu| gpu.own == Bytes::ZERO).map(|gpu| gpu.asked() + gpu.growth).sum();
     let taken = cpu.asked() + cpu.growth + shared;
-    prop_assert!(says_so || taken <= cpu.free + cpu.swap_free, "{}: {taken} of {} free", what(), cpu.free);
+    prop_assert!(says_so || taken <= cpu.free + cpu.ram.swap_free, "{}: {taken} of {} free", what(), cpu.free);
     prop_assert!(plan.headrooms().last().unwrap().left <= Difference::between(cpu.free, taken), "{}", what());
     Ok(())
 }

@@ -145,7 +145,7 @@ fn load_mode_and_prompt_cache_are_knobs_that_move_only_what_is_said_of_ram() {
     });
     let other = changed.plan().unwrap();
     let unmapped = |mut plan: plimsoll::plan::Plan| {
-        plan.devices.iter_mut().for_each(|device| device.mapped = Bytes::ZERO);
+        plan.devices.iter_mut().for_each(|device| device.ram.mapped = Bytes::ZERO);
         (plan.devices, plan.totals)
     };
     assert_eq!(unmapped(plan), unmapped(other.clone()));
@@ -217,8 +217,8 @@ fn one_bit_experts_are_idle_in_the_file_unless_their_release_repacks_them(
     let request = PlanRequest::new(EngineId::LlamaCpp, model, machine, settings);
     let plan = request.plan().unwrap();
     let used = RamUse::of(&request, &plan);
-    assert!(experts > Bytes::gib(2) && plan.cpu().repacked > Bytes::ZERO);
-    assert_eq!(plan.cpu().repacked > experts, repacked);
+    assert!(experts > Bytes::gib(2) && plan.cpu().ram.repacked > Bytes::ZERO);
+    assert_eq!(plan.cpu().ram.repacked > experts, repacked);
     // a token uses a quarter of them at most
     assert_eq!(used.idle_experts.0 >= experts.0 * 3 / 4, !repacked, "{used:?} of {experts}");
 }

@@ -222,6 +222,6 @@ fn what_is_left_of_a_shared_pool_counts_once(
     let taken: Bytes = loaded.loaded().map(|(_, plan)| plan.totals.all).sum();
     let all = (left - in_ram) + loaded.left.ram.free;
     // pages that nothing reads may stay in the file
-    let unread: Bytes = loaded.loaded().map(|(_, plan)| plan.cpu().read_once).sum();
+    let unread: Bytes = loaded.loaded().map(|(_, plan)| plan.cpu().ram.read_once).sum();
     assert!(all <= own + machine.ram.free - (taken - unread).min(own + machine.ram.free), "{all} after {taken}");
 }

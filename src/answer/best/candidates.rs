@@ -143,7 +143,7 @@ impl Tried {
         let Some((least, (plan, Some(speed)))) = least.zip(planned) else { return false };
         let cache = plan.totals.cache;
         // RAM that is freed may spare the disk
-        plan.outcome() < Outcome::FromDisk && plan.cpu().run > cache + cache && 2.0 * speed < least
+        plan.outcome() < Outcome::FromDisk && plan.cpu().ram.run > cache + cache && 2.0 * speed < least
     }
 }
 

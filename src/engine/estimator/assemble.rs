@@ -94,8 +94,9 @@ pub(super) fn plan(case: Case<'_>, mut placement: Placement) -> Plan {
     }
     let totals = Totals::of(&devices);
     let why_not_mapped = why_not_mapped(&case, &placement, totals.all);
-    if let Some(ram) = devices.last_mut().filter(|_| why_not_mapped.is_none()) {
-        ram.mapped = if placement.offloaded > 0 && !case.facts.traits.own_engine { ram.weights } else { Bytes::ZERO };
+    if let Some(cpu) = devices.last_mut().filter(|_| why_not_mapped.is_none()) {
+        cpu.ram.mapped =
+            if placement.offloaded > 0 && !case.facts.traits.own_engine { cpu.weights } else { Bytes::ZERO };
     }
     let notes = notes(&case, &placement, &totals, why_not_mapped);
     let Placement { offloaded, graph, refusal, estimate, .. } = placement;

@@ -166,10 +166,10 @@ impl<'a> PlacedModel<'a> {
         }
         let parts = self.parts();
         Part::sum_into(&parts, &mut devices);
-        if let Some(ram) = devices.last_mut() {
+        if let Some(cpu) = devices.last_mut() {
             let of_adapters = self.adapters.as_ref().and_then(|bytes| bytes.last()).copied().unwrap_or(0);
-            ram.mapped = match self.settings.load_mode.unwrap_or_default() {
-                LoadMode::Mmap => ram.weights - ram.repacked - ram.read_once - Bytes(of_adapters),
+            cpu.ram.mapped = match self.settings.load_mode.unwrap_or_default() {
+                LoadMode::Mmap => cpu.weights - cpu.ram.repacked - cpu.ram.read_once - Bytes(of_adapters),
                 _ => self.loaded.lazy_table(self.settings.lazy_mode),
             };
         }
@@ -192,24 +192,24 @@ impl<'a> PlacedModel<'a> {
                 device.layers.push(layer);
             }
         }
-        if let Some(ram) = devices.last_mut() {
+        if let Some(DevicePlan { layers, ram, .. }) = devices.last_mut() {
             let of_model = parts.first().and_then(|model| model.devices.last());
             ram.run = of_model.map_or(Bytes::ZERO, |model| model.weights - model.read_once)
                 - Bytes(Placement::input_layer_weights(self.loaded));
-            if ram.layers.is_empty() {
+            if layers.is_empty() {
                 (ram.parts, ram.run_in_part) = (ram.run, ram.run);
                 if ram.parts > Bytes::ZERO {
                     ram.experts = Bytes(self.placement().experts_in_ram(self.loaded)).min(ram.parts);
                 }
-            } else if ram.layers.len() < self.layer_count() {
+            } else if layers.len() < self.layer_count() {
                 // what belongs to no layer is not run through
                 let placement = self.placement();
                 let by_layer = placement.weights_by_layer(self.loaded);
                 let elsewhere = placement.weights_elsewhere(self.loaded);
                 let moved = |layer: usize| Bytes(elsewhere.get(layer).copied().unwrap_or(0));
                 let of = |layer: &usize| by_layer.get(*layer).map(|bytes| Bytes(*bytes) - moved(*layer));
-                let whole: Bytes = ram.layers.iter().filter_map(of).sum();
-                let others = (0..elsewhere.len()).filter(|layer| !ram.layers.contains(layer));
+                let whole: Bytes = layers.iter().filter_map(of).sum();
+                let others = (0..elsewhere.len()).filter(|layer| !layers.contains(layer));
                 ram.run_in_part = others.map(moved).sum::<Bytes>().min(ram.run - whole);
                 ram.run = ram.run.min(whole + ram.run_in_part);
             }

@@ -51,14 +51,14 @@ pub fn add(request: Option<&PlanRequest>, plan: &Plan, speeds: Option<&Speeds>, 
     page.heading("Available");
     page.pair("total", NAMES, &exactly(device.total), text);
     page.pair("free", NAMES, &exactly(device.free), text);
-    if device.swap_free > Bytes::ZERO {
-        page.pair("free swap", NAMES, &exactly(device.swap_free), text);
+    if device.ram.swap_free > Bytes::ZERO {
+        page.pair("free swap", NAMES, &exactly(device.ram.swap_free), text);
     }
     if plan.is_over(index) {
         page.pair(
             "over by",
             NAMES,
-            &exactly(device.needed() + device.growth + plan.lent_to_gpus(index) - device.free - device.swap_free),
+            &exactly(device.needed() + device.growth + plan.lent_to_gpus(index) - device.free - device.ram.swap_free),
             Hue::Over.bold(),
         );
     }
@@ -82,8 +82,8 @@ pub fn add(request: Option<&PlanRequest>, plan: &Plan, speeds: Option<&Speeds>, 
         if ram.idle_experts > Bytes::ZERO {
             page.pair("of these, experts", NAMES, &exactly(ram.idle_experts), text);
         }
-        if device.repacked > Bytes::ZERO {
-            page.pair("repacked weights", NAMES, &exactly(device.repacked), text);
+        if device.ram.repacked > Bytes::ZERO {
+            page.pair("repacked weights", NAMES, &exactly(device.ram.repacked), text);
         }
         page.pair("weights are read", NAMES, &format!("{} (--load-mode)", ram.load_mode), text);
         ram.in_use().into_iter().chain(ram.shortage(plan)).for_each(|sentence| page.text(&sentence, Hue::Text));

@@ -325,7 +325,7 @@ fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
 
 /// Memory available on `device`.
 fn room(device: &DevicePlan) -> Bytes {
-    device.free + device.swap_free
+    device.free + device.ram.swap_free
 }
 
 fn asked(sums: &DeviceSums) -> Bytes {
