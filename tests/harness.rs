@@ -331,7 +331,6 @@ impl Harness {
                     self.suspended += 1;
                     None
                 }
-                Effect::CompareMachines(contest) => Some(contest.answer()),
                 Effect::ListMachines => Some(Action::MachinesListed(self.fakes.machines())),
                 Effect::SaveMachine { name, machine } => {
                     Some(Action::MachineSaved(self.fakes.save_machine(&name, &machine)))

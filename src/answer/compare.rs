@@ -1,17 +1,14 @@
-//! Plans compared row by row, each with the first; the same plan by other releases and on other machines.
+//! Plans compared row by row, each with the first; the same plan by other releases.
 
 use std::fmt;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Goal;
 use crate::engine::PlanRequest;
-use crate::machine::{DeviceKind, Machine};
+use crate::machine::DeviceKind;
 use crate::plan::{DevicePlan, Part, PartKind, Plan};
 use crate::settings::Release;
-use crate::settings::knob::Knob;
 use crate::speed::turn::{Seconds, TurnTime};
 use crate::speed::{SpeedRange, Speeds};
 use crate::units::{Bytes, Tokens};
@@ -403,27 +400,6 @@ fn amount(more: i64) -> String {
         0 => "the same".to_owned(),
         ..0 => format!("{size} less"),
         _ => format!("{size} more"),
-    }
-}
-
-/// The plan on one machine.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MachineResult {
-    /// Name of the machine.
-    pub name: String,
-    /// The plan there, or the engine's error in one sentence.
-    pub plan: Result<Box<Plan>, String>,
-    /// The largest context with every layer on GPUs, in tokens; `None` if no context does.
-    pub context: Option<u64>,
-}
-
-impl PlanRequest {
-    /// Plans for `machine` instead of this request's own, and finds the largest context there.
-    pub fn on(&self, name: &str, machine: &Arc<Machine>) -> MachineResult {
-        let request = self.on_machine(Arc::clone(machine));
-        let plan = request.plan().map(Box::new).map_err(|error| error.to_string());
-        let context = request.largest(Knob::Context, Goal::Vram).map(|largest| largest.value);
-        MachineResult { name: name.to_owned(), plan, context }
     }
 }
 

@@ -8,7 +8,6 @@ use ratatui::crossterm::event::KeyEvent;
 
 use super::query::{QueryPart, Received};
 use crate::answer::KnobLimits;
-use crate::answer::compare::MachineResult;
 use crate::engine::EngineError;
 use crate::hardware::Detected;
 use crate::hardware::remembered::SavedMachine;
@@ -211,8 +210,6 @@ pub enum Action {
     },
     /// The saved machines, or why they cannot be listed.
     MachinesListed(Result<Vec<SavedMachine>, String>),
-    /// The plans of several machines for the model.
-    MachinesCompared(Vec<MachineResult>),
     /// One sentence on where a machine was saved, or why it was not.
     MachineSaved(Result<String, String>),
     /// Completions of a typed path.

@@ -79,8 +79,6 @@ pub enum Effect {
     },
     /// List the saved machines; the answer is [`Action::MachinesListed`].
     ListMachines,
-    /// Plan for several machines; the answer is [`Action::MachinesCompared`].
-    CompareMachines(Box<MachinesRequest>),
     /// Save a machine; the answer is [`Action::MachineSaved`].
     SaveMachine {
         /// Its name.
@@ -199,22 +197,6 @@ pub enum LogSource {
     File(String),
     /// What runs on this computer.
     Running,
-}
-
-/// A request to plan one model on several machines.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct MachinesRequest {
-    pub of: PlanRequest,
-    pub machines: Vec<(String, Arc<Machine>)>,
-}
-
-impl MachinesRequest {
-    /// Plans on each machine.
-    pub fn answer(&self) -> Action {
-        let on = |(name, machine): &(String, Arc<Machine>)| self.of.on(name, machine);
-        Action::MachinesCompared(self.machines.iter().map(on).collect())
-    }
 }
 
 /// A request for a page of the teach screen.

@@ -75,16 +75,20 @@ impl QueryPart {
     }
 }
 
-/// The plan of each of these requests, whatever it is asked about.
-#[derive(Clone, Debug)]
-pub struct Plans(pub Vec<PlanRequest>);
+/// The same asked of each of these requests, whatever the query is about.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Each<T> {
+    pub requests: Vec<PlanRequest>,
+    pub answer: fn(&PlanRequest) -> T,
+}
 
-impl Stepwise for Plans {
-    /// The index of a request, and its plan.
-    type Part = (usize, PlannedRequest);
+impl<T: Clone + Debug + Send + Sync + 'static> Stepwise for Each<T> {
+    /// The index of a request, and its answer.
+    type Part = (usize, T);
 
     fn steps<'a>(&'a self, _: &'a PlanRequest) -> impl Iterator<Item = Option<Self::Part>> {
-        self.0.iter().enumerate().map(|(at, request)| Some((at, planned(request))))
+        self.requests.iter().enumerate().map(|(at, request)| Some((at, (self.answer)(request))))
     }
 }
 
@@ -97,6 +101,18 @@ pub type PlannedRequest = Result<Box<PlanWithSpeeds>, String>;
 pub struct PlanWithSpeeds {
     pub plan: Plan,
     pub speeds: Option<Speeds>,
+}
+
+impl PlanWithSpeeds {
+    /// Plans `request`.
+    ///
+    /// # Errors
+    /// The engine's, in one sentence.
+    pub fn of(request: &PlanRequest) -> PlannedRequest {
+        let plan = request.plan().map_err(|error| error.to_string())?;
+        let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+        Ok(Box::new(Self { plan, speeds }))
+    }
 }
 
 /// The thread that answers; each answers only its newest query.
@@ -138,10 +154,4 @@ impl Query {
             Some(Some(QueryPart::Thresholds(knob, std::mem::take(&mut found))))
         })
     }
-}
-
-fn planned(request: &PlanRequest) -> PlannedRequest {
-    let plan = request.plan().map_err(|error| error.to_string())?;
-    let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
-    Ok(Box::new(PlanWithSpeeds { plan, speeds }))
 }

@@ -7,6 +7,7 @@ use plimsoll::plan::Verdict;
 use plimsoll::settings::Context;
 use plimsoll::tui::action::{Action, Command, Gesture};
 use plimsoll::tui::app::LiveMemory;
+use plimsoll::tui::effect::Effect;
 use plimsoll::tui::screens::machine::{MachineScreen, Pane};
 use plimsoll::units::Bytes;
 
@@ -433,6 +434,27 @@ fn a_saved_machine_joins_for_llama_cpp() {
     assert_eq!(harness.host.app.request.machine.gpus.len(), 3);
     harness.press("u u u");
     assert_eq!(harness.host.app.request.machine.origin, Origin::Detected);
+}
+
+/// Searching for the largest context takes a while on each machine.
+#[test]
+fn a_compared_machine_is_shown_as_soon_as_it_is_planned() {
+    let mut harness = bench();
+    harness.fakes.machines.lock().unwrap().push(("large".to_owned(), Ok(harness::machine(1, "H100", 80, 256))));
+    harness.press("m ↓");
+    let effects = harness.host.update(Action::Press(Command::CompareMachines));
+    let [Effect::Ask(query)] = effects.as_slice() else { panic!("{effects:?}") };
+    let left: Vec<usize> = query
+        .parts()
+        .flatten()
+        .map(|part| {
+            harness.act(Action::QueryAnswered { id: query.id - 1, part: part.clone() });
+            let before = harness.text().matches("planning…").count();
+            harness.act(Action::QueryAnswered { id: query.id, part });
+            before - harness.text().matches("planning…").count()
+        })
+        .collect();
+    assert_eq!(left, [1, 1, 0], "the end, and answers to another question, show nothing\n{}", harness.text());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
 use crate::speed::Speeds;
 use crate::tui::effect::{Effect, LimitsRequest, PlanJob};
-use crate::tui::query::{Plans, Query, QueryKind};
+use crate::tui::query::{Query, QueryKind};
 
 /// The last change, and the plan it is compared with while the differences are marked.
 #[derive(Debug, Default)]
@@ -256,12 +256,6 @@ impl CurrentRequest {
     pub(crate) const fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
-    }
-
-    /// Asks for the plan of each of `requests`; nothing of none.
-    pub(crate) fn ask_plans(&mut self, requests: Vec<PlanRequest>, id: &mut u64) -> Vec<Effect> {
-        let Some(first) = requests.first().cloned() else { return Vec::new() };
-        self.ask_of(first, Plans(requests), id)
     }
 
     /// Asks a question about the present settings, and sets `id`, by which the answer is known.

@@ -103,7 +103,6 @@ impl Runner {
             }),
             Effect::Fade { id } => drop(self.changes.send(id)),
             Effect::ListMachines => self.spawn(move || Action::MachinesListed(services.machines())),
-            Effect::CompareMachines(request) => self.spawn(move || request.answer()),
             Effect::SaveMachine { name, machine } => {
                 self.spawn(move || Action::MachineSaved(services.save_machine(&name, &machine)));
             }

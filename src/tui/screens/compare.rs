@@ -21,7 +21,7 @@ use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::{App, Pin};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{PlanWithSpeeds, Plans, Received};
+use crate::tui::query::{Each, PlanWithSpeeds, PlannedRequest, Received};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
@@ -39,9 +39,6 @@ const GAP: u16 = 2;
 /// Rows of a column's head: title, model, verdict and a blank; one more if a quantisation does not fit next to the
 /// model's name.
 const HEAD: u16 = 4;
-
-/// What stands for a plan that is still being made.
-pub const PENDING: &str = "…";
 
 /// Maximum number of plans side by side.
 pub const MAX_PLANS: usize = 4;
@@ -93,20 +90,10 @@ impl ComparePage {
     fn columns<'a>(&self, app: &'a App) -> PlanColumns<'a> {
         let now = app.request.plan_request();
         let is_now = |pin: &Pin| now.as_ref() == Some(&pin.plan_request);
-        let pinned = app.pins.iter().map(|pin| PlanColumn {
-            title: if is_now(pin) { format!("{} · now", pin.letter) } else { pin.letter.to_string() },
-            plan: match &pin.planned {
-                Some(Ok(planned)) => Ok(&planned.plan),
-                Some(Err(why)) => Err(why.clone()),
-                None => Err(PENDING.to_owned()),
-            },
-            speeds: pin.planned.as_ref().and_then(|planned| planned.as_ref().ok()?.speeds.as_ref()),
-        });
-        let mut columns: Vec<_> = pinned.collect();
+        let title = |pin: &Pin| if is_now(pin) { format!("{} · now", pin.letter) } else { pin.letter.to_string() };
+        let mut columns: Vec<_> = app.pins.iter().map(|pin| PlanColumn::of(title(pin), pin.planned.as_ref())).collect();
         if columns.len() < MAX_PLANS && !app.pins.iter().any(is_now) && app.request.refused.is_none() {
-            let now =
-                |plan| PlanColumn { title: "now".to_owned(), plan: Ok(plan), speeds: app.request.speeds.as_ref() };
-            columns.extend(app.request.plan.as_deref().map(now));
+            columns.extend(PlanColumn::now("now".to_owned(), app));
         }
         PlanColumns { columns, chosen: self.chosen, scroll: self.scroll }
     }
@@ -125,11 +112,11 @@ impl Screen for ComparePage {
         let unplanned = app.pins.iter().filter(|pin| pin.planned.is_none());
         let (letters, requests): (_, Vec<_>) = unplanned.map(|pin| (pin.letter, pin.plan_request.clone())).unzip();
         self.asked = letters;
-        app.request.ask_plans(requests, &mut self.query)
+        app.request.ask(Each { requests, answer: PlanWithSpeeds::of }, &mut self.query)
     }
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
-        if let Some(Received::Part((at, planned))) = answer.part_of::<Plans>(self.query)
+        if let Some(Received::Part((at, planned))) = answer.part_of::<Each<_>>(self.query)
             && let Some(pin) = app.pins.iter_mut().find(|pin| self.asked.get(at) == Some(&pin.letter))
         {
             pin.planned = Some(planned);
@@ -203,6 +190,23 @@ pub struct PlanColumn<'a> {
     pub plan: Result<&'a Plan, String>,
     /// Its speeds.
     pub speeds: Option<&'a Speeds>,
+}
+
+impl<'a> PlanColumn<'a> {
+    /// A request's plan; none while it is being made.
+    pub fn of(title: String, planned: Option<&'a PlannedRequest>) -> Self {
+        let (plan, speeds) = match planned {
+            Some(Ok(planned)) => (Ok(&planned.plan), planned.speeds.as_ref()),
+            Some(Err(why)) => (Err(why.clone()), None),
+            None => (Err("…".to_owned()), None),
+        };
+        Self { title, plan, speeds }
+    }
+
+    /// The plan on the screen, if there is one.
+    pub fn now(title: String, app: &'a App) -> Option<Self> {
+        Some(Self { title, plan: Ok(app.request.plan.as_deref()?), speeds: app.request.speeds.as_ref() })
+    }
 }
 
 /// Plans side by side.

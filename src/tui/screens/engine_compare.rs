@@ -3,12 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::compare::{PENDING, PlanColumn, PlanColumns};
+use super::compare::{PlanColumn, PlanColumns};
 use crate::engine::{EngineVersion, PlanRequest};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::query::{PlannedRequest, Plans, Received};
+use crate::tui::query::{Each, PlanWithSpeeds, PlannedRequest, Received};
 use crate::tui::screen::{NO_PLAN, Response, Screen};
 
 /// The state of the page.
@@ -16,8 +16,8 @@ use crate::tui::screen::{NO_PLAN, Response, Screen};
 pub struct EngineComparison {
     /// The other engine.
     choice: EngineVersion,
-    /// Its plan and speeds, or why there are none.
-    planned: PlannedRequest,
+    /// Its plan and speeds, or why there are none; none while they are being made.
+    planned: Option<PlannedRequest>,
     query: u64,
     scroll: u16,
 }
@@ -29,20 +29,12 @@ impl EngineComparison {
         let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
         let mut others = choices.iter().cycle().skip(here + 1).take(choices.len());
         let choice = others.find(|choice| choice.engine != now.engine).copied().unwrap_or(now);
-        Self { choice, planned: Err(PENDING.to_owned()), query: 0, scroll: 0 }
+        Self { choice, planned: None, query: 0, scroll: 0 }
     }
 
     fn columns<'a>(&'a self, app: &'a App) -> Option<PlanColumns<'a>> {
-        let now = PlanColumn {
-            title: app.request.choice().to_string(),
-            plan: Ok(app.request.plan.as_ref()?),
-            speeds: app.request.speeds.as_ref(),
-        };
-        let other = PlanColumn {
-            title: self.choice.to_string(),
-            plan: self.planned.as_ref().map(|planned| &planned.plan).map_err(Clone::clone),
-            speeds: self.planned.as_ref().ok().and_then(|planned| planned.speeds.as_ref()),
-        };
+        let now = PlanColumn::now(app.request.choice().to_string(), app)?;
+        let other = PlanColumn::of(self.choice.to_string(), self.planned.as_ref());
         Some(PlanColumns { columns: vec![now, other], chosen: 1, scroll: self.scroll })
     }
 }
@@ -59,19 +51,17 @@ impl Screen for EngineComparison {
         app.panels.knobs.stashed.clone().switch_knobs(&mut settings, &app.panels.knobs.offered, &knobs);
         self.choice.apply(&mut settings);
         let other = PlanRequest { engine: self.choice.engine, settings, ..now };
-        app.request.ask_plans(vec![other], &mut self.query)
+        app.request.ask(Each { requests: vec![other], answer: PlanWithSpeeds::of }, &mut self.query)
     }
 
     fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
-        if by_user {
-            self.planned = Err(PENDING.to_owned());
-        }
+        self.planned.take_if(|_| by_user);
         self.ask(app)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Some(Received::Part((_, planned))) = answer.part_of::<Plans>(self.query) {
-            self.planned = planned;
+        if let Some(Received::Part((_, planned))) = answer.part_of::<Each<_>>(self.query) {
+            self.planned = Some(planned);
         }
         Response::STAY
     }
@@ -90,7 +80,7 @@ impl Screen for EngineComparison {
             _ => return Response::Ignored,
         };
         self.choice = others.get(to).copied().unwrap_or(self.choice);
-        self.planned = Err(PENDING.to_owned());
+        self.planned = None;
         Response::Stay(self.ask(app))
     }
 

@@ -15,7 +15,7 @@ use crate::tui::action::{Action, Command};
 use crate::tui::app::{App, HistoryEntry, StateFigures};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{Plans, Received};
+use crate::tui::query::{Each, PlanWithSpeeds, PlannedRequest, Received};
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::{self, Overlay};
 use crate::tui::widget::row_writer::shortened;
@@ -56,11 +56,11 @@ impl Screen for HistoryPage {
         let unplanned = states.filter(|(_, state)| state.figures == StateFigures::Unplanned);
         let (asked, requests): (_, Vec<_>) = unplanned.map(|(at, state)| (at, state.plan_request.clone())).unzip();
         self.asked = asked;
-        app.request.ask_plans(requests, &mut self.query)
+        app.request.ask(Each { requests, answer: PlanWithSpeeds::of }, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Some(Received::Part((at, planned))) = answer.part_of::<Plans>(self.query)
+        if let Some(Received::Part((at, planned))) = answer.part_of::<Each<PlannedRequest>>(self.query)
             && let Some(state) = self.asked.get(at).and_then(|at| self.states.get_mut(*at))
         {
             state.figures = match planned {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::answer::compare::MachineResult;
+use crate::answer::Goal;
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::page::palette::sign;
 use crate::plan::{Headroom, Plan};
+use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
-use crate::tui::effect::{Effect, MachinesRequest};
+use crate::tui::effect::Effect;
+use crate::tui::query::{Each, Received};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
@@ -28,18 +31,34 @@ const COLUMN: u16 = 26;
 /// Rows above the table: a machine's name, two of its description, and a blank.
 const HEAD: u16 = 4;
 
+/// A plan, and the largest context with all in VRAM, in tokens; none if no context does.
+#[derive(Clone, Debug)]
+struct PlanWithLargest {
+    plan: Plan,
+    largest: Option<u64>,
+}
+
+impl PlanWithLargest {
+    /// Plans `request`; one sentence if the engine refuses to.
+    fn of(request: &PlanRequest) -> Result<Box<Self>, String> {
+        let plan = request.plan().map_err(|error| error.to_string())?;
+        let largest = request.largest(Knob::Context, Goal::Vram).map(|largest| largest.value);
+        Ok(Box::new(Self { plan, largest }))
+    }
+}
+
 /// A row: its title, and text and colour for a machine.
-type CompareRow = (&'static str, fn(&MachineResult, &Plan) -> (String, Hue));
+type CompareRow = (&'static str, fn(&PlanWithLargest) -> (String, Hue));
 
 const ROWS: [CompareRow; 8] = [
-    ("verdict", |_, plan| verdict(plan)),
-    ("on GPU", |_, plan| (format!("{} of {}", plan.on_gpus(), plan.layers.len()), Hue::Text)),
-    ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
-    ("max context", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
-    ("GPU used", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
-    ("GPU left", |_, plan| left(gpus_left(plan))),
-    ("RAM used", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
-    ("RAM left", |_, plan| left(plan.ram().left())),
+    ("verdict", |on| verdict(&on.plan)),
+    ("on GPU", |on| (format!("{} of {}", on.plan.on_gpus(), on.plan.layers.len()), Hue::Text)),
+    ("context", |on| (Tokens(on.plan.settings.ctx).to_string(), Hue::Text)),
+    ("max context", |on| (on.largest.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
+    ("GPU used", |on| (on.plan.totals.gpu.to_string(), Hue::Text)),
+    ("GPU left", |on| left(gpus_left(&on.plan))),
+    ("RAM used", |on| (on.plan.totals.cpu.to_string(), Hue::Text)),
+    ("RAM left", |on| left(on.plan.ram().left())),
 ];
 
 fn verdict(plan: &Plan) -> (String, Hue) {
@@ -63,18 +82,19 @@ fn left(left: Difference) -> (String, Hue) {
 pub(super) struct MachineComparison {
     /// The machines by name, the present one first.
     machines: Vec<(String, Arc<Machine>)>,
-    /// Each machine's plan for the model, once known.
-    answers: Option<Vec<MachineResult>>,
+    /// The plan on each machine, or why there is none; those that are known.
+    planned: Vec<Result<Box<PlanWithLargest>, String>>,
+    query: u64,
 }
 
 impl MachineComparison {
     /// Compares the machines `with` with the present one, in place of the list of them.
     pub(super) fn open(app: &mut App, with: Vec<(String, Arc<Machine>)>) -> Response {
         let present = ("current".to_owned(), Arc::clone(&app.request.machine));
-        let machines: Vec<_> = [present].into_iter().chain(with).collect();
-        let page = Self { machines: machines.clone(), answers: None };
-        let request = app.request.plan_request().map(|of| Box::new(MachinesRequest { of, machines }));
-        Response::Open(Box::new(page), request.map(Effect::CompareMachines).into_iter().collect())
+        let machines = [present].into_iter().chain(with).collect();
+        let mut page = Self { machines, planned: Vec::new(), query: 0 };
+        let effects = page.ask(app);
+        Response::Open(Box::new(page), effects)
     }
 
     /// Number of columns.
@@ -84,6 +104,13 @@ impl MachineComparison {
 }
 
 impl Screen for MachineComparison {
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        self.planned.clear();
+        let Some(of) = app.request.plan_request() else { return Vec::new() };
+        let requests = self.machines.iter().map(|(_, machine)| of.on_machine(Arc::clone(machine))).collect();
+        app.request.ask(Each { requests, answer: PlanWithLargest::of }, &mut self.query)
+    }
+
     fn press(&mut self, _: &mut App, command: Command) -> Response {
         match command {
             Command::Back | Command::Enter => Response::CLOSE,
@@ -92,12 +119,8 @@ impl Screen for MachineComparison {
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::MachinesCompared(answers) = answer {
-            // an answer to an earlier request is for other machines
-            let asked = self.machines.iter().map(|(name, _)| name);
-            if asked.eq(answers.iter().map(|on| &on.name)) {
-                self.answers = Some(answers);
-            }
+        if let Some(Received::Part((_, planned))) = answer.part_of::<Each<_>>(self.query) {
+            self.planned.push(planned);
         }
         Response::STAY
     }
@@ -123,20 +146,16 @@ impl Screen for MachineComparison {
                 let text = shortened(&is[from..to].join(" "), cell(at).width);
                 RowWriter::new(buffer, cell(at), row).put(&text, theme.ink(Hue::Dim));
             }
-            let Some(answers) = &self.answers else {
-                RowWriter::new(buffer, cell(at), HEAD).put("planning…", theme.ink(Hue::Dim));
-                continue;
-            };
-            let Some(on) = answers.get(usize::from(at)) else { continue };
-            match &on.plan {
-                Ok(plan) => {
+            match self.planned.get(usize::from(at)) {
+                Some(Ok(on)) => {
                     for (row, (_, text_of)) in ROWS.iter().enumerate() {
-                        let (text, hue) = text_of(on, plan);
+                        let (text, hue) = text_of(on);
                         let ink = if hue == Hue::Text { theme.ink(hue) } else { theme.bold(hue) };
                         RowWriter::new(buffer, cell(at), row as u16 + HEAD).put(&text, ink);
                     }
                 }
-                Err(why) => drop(RowWriter::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
+                Some(Err(why)) => drop(RowWriter::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
+                None => drop(RowWriter::new(buffer, cell(at), HEAD).put("planning…", theme.ink(Hue::Dim))),
             }
         }
         let note = "max context: the largest with all in VRAM";
