@@ -37,23 +37,7 @@ impl KnobMaxima {
             Knob::Batch => self.batch,
             Knob::Ubatch => self.ubatch,
             Knob::CpuMoe => self.cpu_moe,
-            Knob::CacheType
-            | Knob::CacheTypeK
-            | Knob::CacheTypeV
-            | Knob::FlashAttn
-            | Knob::KvUnified
-            | Knob::MmprojDevice
-            | Knob::Outputs
-            | Knob::GpuLayers
-            | Knob::ImageTokens
-            | Knob::TensorSplit
-            | Knob::Draft
-            | Knob::DraftMax
-            | Knob::LoadMode
-            | Knob::CacheRam
-            | Knob::PromptTokens
-            | Knob::AnswerTokens
-            | Knob::Cached => None,
+            _ => None,
         }
     }
 }

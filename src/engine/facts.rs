@@ -80,7 +80,7 @@ enum KnobColumn {
 /// The knobs in screen order, and when llama.cpp, an Ollama that starts llama-server and one that estimates offer them.
 /// Ollama's batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
 /// environment.
-const KNOBS: [(Knob, [KnobCondition; 3]); 23] = [
+const KNOBS: [(Knob, [KnobCondition; 3]); Knob::ALL.len()] = [
     (Knob::Context, [Always, Always, Always]),
     (Knob::Parallel, [Always, Always, Always]),
     (Knob::Quant, [Always, Always, Always]),
