@@ -1,23 +1,21 @@
-//! The request that is compared, and the ones that are tried to explain what differs.
+//! The comparison of a load with a plan: the request that is compared, and what is known before anything is planned.
+
+mod quantisation;
+mod reasons;
 
 use std::sync::Arc;
 
 use super::estimate::{self, EstimateCheck};
-use super::evidence::Evidence;
 use super::log::{self, ObservedMachine};
-use super::reason::{self, Reason};
 use super::rows::{self, Observed, Planned, Shown, SplitCheck};
-use super::search::{Found, Plans, Search, same_in_total};
-use super::{CPU, Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice, Uncounted, WhyRelease};
-use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
-use crate::gguf::FileType;
-use crate::machine::Backend;
-use crate::model::mixture::{PublishedFile, Quantisation};
-use crate::observed::{Load, Mib, TablePhase};
-use crate::settings::{Context, DraftSettings, GpuLayers, Outputs, Release, Settings, SplitMode};
+use super::{Check, CheckRequest, ReleaseChoice, WhyRelease};
+use crate::engine::{EngineError, EngineId, PlanRequest};
+use crate::observed::{Load, TablePhase};
+use crate::settings::{Context, DraftSettings, GpuLayers, Release, Settings, SplitMode};
+pub use reasons::is_open;
 
-/// What is known before anything is planned.
-pub struct Base<'a> {
+/// A load, and the request that it is compared with.
+pub struct Comparison<'a> {
     load: &'a Load,
     asked: &'a CheckRequest<'a>,
     observed: Observed,
@@ -29,7 +27,7 @@ pub struct Base<'a> {
     given: Settings,
 }
 
-impl<'a> Base<'a> {
+impl<'a> Comparison<'a> {
     /// Derives engine, machine and settings.
     pub fn new(load: &'a Load, asked: &'a CheckRequest<'a>) -> Self {
         let engine = asked.engine.unwrap_or_else(|| log::engine(load));
@@ -227,144 +225,6 @@ impl<'a> Base<'a> {
         told.into_iter().filter(|(_, told)| !told).map(|(name, _)| name).collect()
     }
 
-    /// Gives each row that differs the first reason that holds. Where settings that the log does not tell make its
-    /// figures agree, it is compared with a plan of these: the request, its plan and those settings.
-    fn explain(
-        &self,
-        rows: &mut Vec<Compared>,
-        placed: PlanRequest,
-        plan: Planned,
-    ) -> (PlanRequest, Planned, Vec<Reason>) {
-        for row in rows.iter_mut().filter(|row| !row.is_same()) {
-            row.reason = reason::of_row(row, self.load);
-        }
-        let told_layers = self.layers_on_gpus().is_some() || self.asked_for_all();
-        let texts = (self.load, self.shown(), &self.given);
-        let (mut placed, mut plan, mut inferred) = (placed, plan, Vec::new());
-        let mut tried = rows.clone();
-        let untold = |reason: &Reason| self.is_untold(reason);
-        let mut found = Search::new(texts, (&placed, &plan), told_layers, &untold, Plans::new()).explain(&mut tried);
-        let plans = std::mem::take(&mut found.plans);
-        let beside = plan.beside.clone();
-        let now = self.observed.beside(&Planned { beside, ..found.plan.clone() }, &self.names);
-        if found.is_shown || !found.held.is_empty() && same(&now) > same(rows) {
-            (placed, plan) = self.adopt(rows, &tried, &found);
-            let held = &found.held;
-            for reason in rows.iter_mut().filter_map(|row| row.reason.as_mut()) {
-                *reason = reason.as_held(held);
-            }
-            inferred = held.iter().map(|reason| reason.as_held(held)).collect();
-        }
-        Search::new(texts, (&placed, &plan), told_layers || !inferred.is_empty(), &|_| true, plans).explain(rows);
-        self.explain_rest(rows, &placed, &plan);
-        (placed, plan, inferred)
-    }
-
-    /// Reasons for what differs still once other plans were tried: what the log tells of it.
-    fn explain_rest(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
-        let load = self.load;
-        let told = self.layers_on_gpus().is_some() || log::placement(load, &self.names).is_some();
-        let blocks_in_ram = blocks_in_ram(placed, plan);
-        let told = told || placed.settings.n_cpu_moe.is_some();
-        let all_on_gpus = plan.layers.0 == plan.layers.1 && !blocks_in_ram && shows_all_on_gpus(rows);
-        let other_in_ram = |row: &Compared| row.term == CheckedTerm::Model && row.device == CPU && is_open(row);
-        let evidence = Evidence {
-            load,
-            placed,
-            plan,
-            assumed: &self.assumed(&placed.settings),
-            same_in_total: same_in_total(rows),
-            told_layers: told || all_on_gpus || self.asked_for_all(),
-            asked_for_all: self.asked_for_all(),
-            decided: self.own_placement().is_some(),
-            one_device: self.names.is_empty(),
-            other_file: !self.asked.is_same_file,
-            has_other_weights: !self.asked.is_same_file && told && blocks_in_ram && rows.iter().any(other_in_ram),
-        };
-        Self::explain_whole_mapping(rows, plan);
-        explain_other_order(rows);
-        self.explain_beside(rows, placed, plan);
-        evidence.explain(rows);
-    }
-
-    /// Metal maps the file in one piece, whose span a table counts: the weights that RAM has lie within it.
-    fn explain_whole_mapping(rows: &mut [Compared], plan: &Planned) {
-        let in_ram = plan.get(CPU, CheckedTerm::Model).unwrap_or_default();
-        let is_metal = |row: &Compared| log::backend(&row.device).0 == Backend::Metal;
-        for row in rows.iter_mut().filter(|row| row.term == CheckedTerm::Model && is_open(row) && is_metal(row)) {
-            if in_ram.0 > 0.0 && row.is_within(Mib(row.difference().0 - in_ram.0)) {
-                row.reason = Some(reason::MAPPED_SPAN);
-            }
-        }
-    }
-
-    /// Reasons for what is loaded beside the model: another release, or outputs for a whole ubatch.
-    fn explain_beside(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
-        let is_wanted = |row: &&mut Compared| is_open(row) && row.part != Part::Model;
-        if plan.beside.is_empty() || !rows.iter_mut().any(|row| is_wanted(&row)) {
-            return;
-        }
-        for outputs in [placed.settings.outputs, Outputs::Ubatch] {
-            for release in Release::ALL {
-                let request =
-                    placed.changed(|settings| (settings.release, settings.outputs) = (Some(release), outputs));
-                let Some(then) = self.beside(&request) else { continue };
-                let mut reasons = Vec::new();
-                if placed.settings.release != Some(release) {
-                    reasons.push(Reason::Release(release));
-                }
-                if placed.settings.outputs != outputs {
-                    reasons.push(Reason::AllOutputs);
-                }
-                let Some(last) = reasons.pop() else { continue };
-                let because = last.with(&reasons);
-                for row in rows.iter_mut().filter(is_wanted) {
-                    let then = then.get(&(row.device.clone(), row.part, row.term)).copied().unwrap_or_default();
-                    if row.observed.is_some_and(|seen| row.is_within(Mib(seen.0 - then.0))) {
-                        row.reason = Some(because.clone());
-                    }
-                }
-            }
-        }
-        for row in rows.iter_mut().filter(is_wanted) {
-            row.reason = Some(reason::of_beside(row, self.load));
-        }
-    }
-
-    /// Whether a log leaves open what a reason is about.
-    fn is_untold(&self, reason: &Reason) -> bool {
-        match reason {
-            Reason::Setting(_)
-            | Reason::CachesShowLayers(_)
-            | Reason::PlainServers
-            | Reason::UnreadInputs
-            | Reason::NoPipeline => true,
-            Reason::AllOutputs => log::outputs_untold(self.load),
-            Reason::Release(_) => {
-                let is_told = log::release(self.load).is_some_and(|(release, _)| release.is_some());
-                self.asked.release.is_none() && !is_told
-            }
-            _ => false,
-        }
-    }
-
-    /// Takes what was found as the plan; rows that agree by it keep it as their reason.
-    fn adopt(&self, rows: &mut Vec<Compared>, tried: &[Compared], found: &Found) -> (PlanRequest, Planned) {
-        let plan = Planned { beside: self.beside(&found.request).unwrap_or_default(), ..found.plan.clone() };
-        let mut now = self.observed.beside(&plan, &self.names);
-        for row in &mut now {
-            let before =
-                tried.iter().find(|old| (&old.device, old.part, old.term) == (&row.device, row.part, row.term));
-            row.reason = match before {
-                Some(old) if row.is_same() && !old.is_same() => old.reason.clone(),
-                _ if row.is_same() => None,
-                _ => reason::of_row(row, self.load),
-            };
-        }
-        *rows = now;
-        (found.request.clone(), plan)
-    }
-
     /// Whether as many layers were asked for as there are.
     fn asked_for_all(&self) -> bool {
         let layers = self.request.model.block_count() as u64 + 1;
@@ -373,85 +233,6 @@ impl<'a> Base<'a> {
             GpuLayers::Count(count) => count >= layers,
             GpuLayers::Auto => false,
         }
-    }
-
-    /// The quantisation whose weights are those in the log, if the model is not the file itself and its own are not:
-    /// what llama-quantize makes, or a file that was published. With the request and its plan.
-    fn quantisation(&self, placed: &PlanRequest, rows: &[Compared]) -> Option<(Quantisation, (PlanRequest, Planned))> {
-        /// The sizes next to the log's are planned.
-        const NEXT: usize = 4;
-        /// A published file that agrees in total but not by device may have other types in some layers.
-        const OFF_BY_DEVICE: f64 = 0.03;
-        let differs = rows.iter().any(|row| row.term == CheckedTerm::Model && row.planned.is_some() && !row.agrees());
-        if self.asked.is_same_file || !differs {
-            return None;
-        }
-        let weights = || rows.iter().filter(|row| row.term == CheckedTerm::Model && row.planned.is_some());
-        let seen: f64 = weights().filter_map(|row| row.observed).map(|mib| mib.0).sum();
-        let planned: f64 =
-            weights().filter(|row| row.observed.is_some()).filter_map(|row| row.planned).map(|mib| mib.0).sum();
-        let own = placed.model.bytes.0 as f64;
-        let off = |bytes: u64| (bytes as f64 / own * planned - seen).abs();
-        let types = FileType::ALL
-            .iter()
-            .filter_map(|to| Some((off(placed.opened.bytes_in(*to).ok()?.0), WeightsTried::Type(*to))));
-        let files = placed.opened.published_files();
-        let files = files.map(|file| (off(file.tensor_bytes()), WeightsTried::File(file)));
-        let mut tried: Vec<(f64, WeightsTried)> = types.collect();
-        let mut published: Vec<(f64, WeightsTried)> = files.collect();
-        for candidates in [&mut tried, &mut published] {
-            candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
-            candidates.truncate(NEXT);
-        }
-        let plans: Vec<(Quantisation, (PlanRequest, Planned))> = tried
-            .iter()
-            .chain(&published)
-            .filter_map(|(_, weights)| {
-                let (name, request) = weights.request(placed)?;
-                let plan = rows::plan(&request, self.shown()).ok()?;
-                Some((name, (request, plan)))
-            })
-            .collect();
-        let then = |plan: &Planned, row: &Compared| plan.of_row(row).unwrap_or_default();
-        let same = |plan: &Planned| {
-            weights().all(|row| row.observed.is_none_or(|seen| row.is_within(Mib(seen.0 - then(plan, row).0))))
-        };
-        // of a published file the sum is known better than the layers
-        let same_sum = |plan: &Planned| {
-            let sum: f64 = weights().filter(|row| row.observed.is_some()).map(|row| then(plan, row).0).sum();
-            let tolerance: f64 = weights().map(|row| row.tolerance.0).sum();
-            let near = |row: &Compared| {
-                row.observed.is_none_or(|seen| (seen.0 - then(plan, row).0).abs() <= OFF_BY_DEVICE * seen.0.max(1.0))
-            };
-            (sum - seen).abs() <= tolerance && weights().all(near)
-        };
-        let found = plans.iter().position(|(_, (_, plan))| same(plan));
-        let is_published = |name: Quantisation| name.file_type().is_none();
-        let found = found.or_else(|| plans.iter().position(|(name, (_, plan))| is_published(*name) && same_sum(plan)));
-        found.and_then(|at| plans.into_iter().nth(at))
-    }
-}
-
-/// Weights that a log may show.
-enum WeightsTried {
-    /// As llama-quantize makes them.
-    Type(FileType),
-    /// Those of a published file.
-    File(PublishedFile),
-}
-
-impl WeightsTried {
-    /// The request with these weights.
-    fn request(&self, placed: &PlanRequest) -> Option<(Quantisation, PlanRequest)> {
-        let (name, model) = match self {
-            Self::Type(to) => (Quantisation::from(*to), placed.opened.in_quantisation(*to).ok()?),
-            Self::File(file) => {
-                let name = file.quantisation()?;
-                (name, placed.opened.as_published(name, file).ok()?)
-            }
-        };
-        let model = PreparedModel::from(model).with_draft(placed.opened.draft().cloned());
-        Some((name, placed.quantised_as(name, model.into())))
     }
 }
 
@@ -464,50 +245,4 @@ fn with_estimate(mut check: Check, estimate: EstimateCheck) -> Check {
     check.rows.extend(estimate.rows);
     check.inferred_context = estimate.inferred_context;
     check
-}
-
-/// Whether a plan has weights of blocks in RAM beside GPUs: more than all others are.
-fn blocks_in_ram(placed: &PlanRequest, plan: &Planned) -> bool {
-    let others = placed.model.header.tensors.iter().filter(|tensor| !tensor.name.starts_with("blk."));
-    let others = Mib::of(others.map(|tensor| tensor.bytes).sum());
-    let in_ram = plan.get(CPU, CheckedTerm::Model).unwrap_or_default();
-    !placed.machine.gpus.is_empty() && in_ram.0 > others.0 + 0.01
-}
-
-/// Whether no weights are in RAM that the plan, with all layers on GPUs, has not there: RAM has as much as planned, or the
-/// GPUs no less.
-fn shows_all_on_gpus(rows: &[Compared]) -> bool {
-    let sums = |in_ram: bool| {
-        let of = rows.iter().filter(|row| row.term == CheckedTerm::Model && row.part == Part::Model);
-        let of: Vec<_> = of.filter(|row| (row.device == CPU) == in_ram).collect();
-        let off: f64 = of.iter().map(|row| row.tolerance.0).sum();
-        let seen = of.iter().map(|row| row.observed.map(|mib| mib.0)).sum::<Option<f64>>().filter(|_| !of.is_empty());
-        Some((seen?, of.iter().filter_map(|row| row.planned).map(|mib| mib.0).sum::<f64>(), off))
-    };
-    sums(true).is_some_and(|(seen, planned, off)| (seen - planned).abs() <= off)
-        || sums(false).is_some_and(|(seen, planned, off)| seen + off >= planned)
-}
-
-/// Where every GPU has the weights that are planned, so that they are those of the file, more of the mapped file in RAM
-/// is what lies between them: the file has them in another order.
-fn explain_other_order(rows: &mut [Compared]) {
-    let is_weight = |row: &&Compared| row.term == CheckedTerm::Model && row.part == Part::Model;
-    let mut on_gpus = rows.iter().filter(is_weight).filter(|row| row.device != CPU).peekable();
-    if on_gpus.peek().is_none() || !on_gpus.all(Compared::is_same) {
-        return;
-    }
-    let in_ram = rows.iter_mut().filter(|row| is_weight(&&**row) && row.device == CPU && row.is_mapped);
-    for row in in_ram.filter(|row| is_open(row) && row.difference().0 > 0.0) {
-        (row.uncounted, row.reason) = (Some(Uncounted::Mapped), Some(reason::MAPPED_SPAN));
-    }
-}
-
-/// Rows that are the same.
-fn same(rows: &[Compared]) -> usize {
-    rows.iter().filter(|row| row.is_same()).count()
-}
-
-/// Whether a row differs without a reason.
-pub fn is_open(row: &Compared) -> bool {
-    !row.agrees() && row.reason.is_none()
 }
