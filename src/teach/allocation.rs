@@ -1,5 +1,4 @@
-//! Timeline of the allocator: the tensors alive in each device's compute buffer, from the first operation to the last;
-//! and the page of them.
+//! Timeline of the allocator: the tensors alive in each device's compute buffer, from the first operation to the last.
 
 mod kind;
 mod page;

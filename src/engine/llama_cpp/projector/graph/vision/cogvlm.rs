@@ -1,4 +1,4 @@
-//! CogVLM: norms follow both halves of a block (`models/cogvlm.cpp`, 0.1.161).
+//! `CogVLM`: norms follow both halves of a block (`models/cogvlm.cpp`, 0.1.161).
 
 use super::super::{ATTENTION_OUT, ClipGraph, Norm, POSITIONS};
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
