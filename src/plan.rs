@@ -19,12 +19,12 @@
 //! ```
 
 mod device;
+mod graph;
+mod layer;
 mod margin;
 mod part;
 mod summary;
 mod verdict;
-
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,6 +35,8 @@ use crate::settings::{EngineId, InEffect};
 use crate::units::Bytes;
 
 pub use device::{DevicePlan, InRam};
+pub use graph::{Branch, GraphPlan, GraphSize, GraphUse, Symbol, Term};
+pub use layer::{LayerPlan, Why};
 pub use margin::{FitMargin, MarginShare};
 pub use part::LayerKind;
 pub use part::{AliveKind, AliveTensors, BufferKind, Peak};
@@ -215,6 +217,25 @@ impl Plan {
         format!("{} · {}", self.engine_title(), self.confidence)
     }
 
+    /// The caches of its layers by their formulas: how many layers have each.
+    pub fn cache_formulas(&self) -> Vec<(usize, &Term)> {
+        let mut kinds: Vec<(usize, &Term)> = Vec::new();
+        for layer in self.layers.iter().filter(|layer| layer.cache > Bytes::ZERO) {
+            let term = &*layer.cache_term;
+            match kinds.iter_mut().find(|(_, known)| *known == term) {
+                Some((count, _)) => *count += 1,
+                None => kinds.push((1, term)),
+            }
+        }
+        kinds
+    }
+
+    /// What each token of the context adds to the caches of all layers; none where that is not known or nothing.
+    pub fn cache_per_token(&self) -> Option<Bytes> {
+        let all: Bytes = self.layers.iter().map(|layer| layer.per_token).sum();
+        (all > Bytes::ZERO).then_some(all)
+    }
+
     /// GPUs in the machine's order.
     pub fn gpus(&self) -> &[DevicePlan] {
         &self.devices[..self.devices.len() - 1]
@@ -280,216 +301,6 @@ pub struct Reserve {
     pub name: &'static str,
     /// The size.
     pub bytes: Bytes,
-}
-
-/// A layer and its device.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LayerPlan {
-    /// Block number; the output layer's is the number of blocks.
-    pub index: usize,
-    /// Index into [`Plan::devices`].
-    pub device: usize,
-    /// Bytes of its weights.
-    pub weights: Bytes,
-    /// Bytes of its cache.
-    pub cache: Bytes,
-    /// The part of `cache` that each token of the context adds; none of windows, states, and caches that are estimated.
-    pub per_token: Bytes,
-    /// The formula of the cache's bytes, shared by layers of one kind. A layer without tensors has no cache, and the
-    /// term shows what it would be.
-    pub cache_term: Arc<Term>,
-    /// The reason for its device.
-    pub why: Why,
-}
-
-impl Plan {
-    /// The caches of its layers by their formulas: how many layers have each.
-    pub fn cache_formulas(&self) -> Vec<(usize, &Term)> {
-        let mut kinds: Vec<(usize, &Term)> = Vec::new();
-        for layer in self.layers.iter().filter(|layer| layer.cache > Bytes::ZERO) {
-            let term = &*layer.cache_term;
-            match kinds.iter_mut().find(|(_, known)| *known == term) {
-                Some((count, _)) => *count += 1,
-                None => kinds.push((1, term)),
-            }
-        }
-        kinds
-    }
-
-    /// What each token of the context adds to the caches of all layers; none where that is not known or nothing.
-    pub fn cache_per_token(&self) -> Option<Bytes> {
-        let all: Bytes = self.layers.iter().map(|layer| layer.per_token).sum();
-        (all > Bytes::ZERO).then_some(all)
-    }
-}
-
-impl LayerPlan {
-    /// Bytes on its device: weights and cache, without parts on other devices.
-    pub fn here(&self) -> Bytes {
-        match self.why {
-            Why::InPart { needed, .. } => needed,
-            _ => self.weights + self.cache,
-        }
-    }
-
-    /// Its weights on other devices.
-    pub fn elsewhere(&self) -> Bytes {
-        match self.why {
-            Why::InPart { elsewhere, .. } => elsewhere,
-            _ => Bytes::ZERO,
-        }
-    }
-}
-
-/// The reason for a layer's device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It fits: it needs `needed` bytes, and `room` bytes were left on the device.
-    Fits {
-        /// Weights and cache of the layer.
-        needed: Bytes,
-        /// Bytes left after reserves and the layers placed before.
-        room: Bytes,
-    },
-    /// It is on its device, except for some weights, such as its experts.
-    InPart {
-        /// Weights and cache of the layer on its device.
-        needed: Bytes,
-        /// Its weights on other devices.
-        elsewhere: Bytes,
-    },
-    /// It does not fit on any GPU; `room` are the bytes left on the last one tried.
-    NoRoom {
-        /// Weights and cache of the layer, plus the growth of the graph if the engine counts that.
-        needed: Bytes,
-        /// Bytes left after reserves and the layers placed before.
-        room: Bytes,
-        /// Index into [`Plan::devices`] of the GPU that was tried.
-        device: usize,
-    },
-    /// The user set this number of layers on GPUs.
-    AskedFor,
-    /// The user set fewer layers on GPUs.
-    NotAskedFor,
-    /// Not everything fits, so the engine keeps the output layer in RAM.
-    OutputDropped,
-    /// There is no GPU.
-    NoGpu,
-    /// The engine had stopped filling the last GPU, because an earlier layer did not fit.
-    GivenUp {
-        /// Index into [`Plan::devices`] of that GPU.
-        device: usize,
-        /// Index into [`Plan::layers`] of the layer that did not fit.
-        layer: usize,
-        /// What that layer needed.
-        needed: Bytes,
-        /// Bytes left there.
-        room: Bytes,
-        /// What this layer would have needed.
-        own: Bytes,
-    },
-    /// It stays in RAM although there is room: the engine's fit does not count the `NextN` (MTP) blocks.
-    NotCounted,
-    /// It has no tensors.
-    Nothing,
-}
-
-/// The compute graph's memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GraphPlan {
-    /// The size if some layers are in RAM.
-    pub partial: GraphSize,
-    /// The size if all layers are on GPUs.
-    pub full: GraphSize,
-    /// Which of the two is used.
-    pub used: GraphUse,
-    /// The reason, as one sentence.
-    pub why: String,
-    /// The letters of these formulas and of the caches' formulas.
-    pub legend: Vec<Symbol>,
-    /// The peak of each device's compute buffer, GPUs in order, the CPU last; none if the engine uses formulas.
-    pub peaks: Vec<Peak>,
-}
-
-/// A letter of a formula, its meaning and its value in this plan.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct Symbol {
-    /// The symbol in formulas: `H_kv`.
-    pub letter: &'static str,
-    /// `KV heads, maximum over the layers`
-    pub meaning: &'static str,
-    /// The value in formulas: `8`.
-    pub value: String,
-}
-
-impl GraphPlan {
-    /// The size that is used.
-    pub fn in_force(&self) -> &GraphSize {
-        match self.used {
-            GraphUse::Partial => &self.partial,
-            GraphUse::Full => &self.full,
-        }
-    }
-}
-
-/// Which graph size is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum GraphUse {
-    Full,
-    Partial,
-}
-
-/// A graph size and its explanation: all branches of its `max`, and the largest.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GraphSize {
-    /// The size in effect.
-    pub bytes: Bytes,
-    /// The result of the architecture's formula, before the engine's fallbacks; zero without a formula.
-    pub own: Bytes,
-    /// The branches of the formula's `max`; one without a `max`, none without a graph.
-    pub branches: Vec<Branch>,
-    /// Index into `branches` of the largest.
-    pub winner: usize,
-}
-
-impl GraphSize {
-    /// The terms of the largest branch, largest first.
-    pub fn terms(&self) -> &[Term] {
-        self.branches.get(self.winner).map_or(&[], |branch| &branch.terms)
-    }
-}
-
-/// One branch of a `max`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Branch {
-    /// What it measures: `attention`, `logits`.
-    pub name: String,
-    /// Sum of its terms.
-    pub bytes: Bytes,
-    /// Largest first.
-    pub terms: Vec<Term>,
-}
-
-/// A term of a formula.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct Term {
-    /// What it is: `attention scores`.
-    pub name: String,
-    /// The formula in letters: `4·B·C·H`.
-    pub formula: String,
-    /// The formula in numbers: `4·512·8192·32`.
-    pub numbers: String,
-    /// Its value.
-    pub bytes: Bytes,
-}
-
-impl Term {
-    /// A term of zero bytes without a formula.
-    pub fn nothing(name: &str) -> Self {
-        Self { name: name.to_owned(), formula: "0".to_owned(), numbers: "0".to_owned(), bytes: Bytes::ZERO }
-    }
 }
 
 /// An estimate in the engine's own terms and numbers, as its log (`offload`) and `ollama ps` show it, including the

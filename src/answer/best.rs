@@ -144,9 +144,7 @@ impl PlanRequest {
         let planned = known.or_else(|| if found == *self { Some(plan.clone()) } else { found.plan().ok() })?;
         Some((found, planned))
     }
-}
 
-impl PlanRequest {
     /// The balanced settings of a model that can be had in any type, of which no plan is known yet: the first one is made
     /// in the type that is tried first.
     ///

@@ -5,6 +5,7 @@
 //! plan agrees with the log.
 
 mod asked;
+mod comparison;
 pub mod estimate;
 mod evidence;
 mod log;
@@ -12,7 +13,6 @@ mod reason;
 mod rows;
 pub mod running;
 mod search;
-mod variants;
 
 use std::fmt;
 use std::sync::Arc;
@@ -295,7 +295,7 @@ impl Check {
 /// # Errors
 /// When the engine cannot plan this model with these settings.
 pub fn check(load: &Load, request: &CheckRequest<'_>) -> Result<Check, EngineError> {
-    variants::Base::new(load, request).check()
+    comparison::Comparison::new(load, request).check()
 }
 
 impl fmt::Display for CheckedTerm {

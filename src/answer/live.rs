@@ -154,6 +154,12 @@ impl LiveDevice {
     pub fn difference(&self) -> Option<i128> {
         Some(i128::from(self.observed?.0) - i128::from(self.sum().0))
     }
+
+    fn add(&mut self, what: What, bytes: Bytes, known: Option<String>) {
+        if bytes >= SMALL {
+            self.besides.push(Besides { what, bytes, known });
+        }
+    }
 }
 
 /// A program beside its plan, on every device that either side uses. Of a server that lists models, it is programs of its own
@@ -268,14 +274,6 @@ fn in_ram(course: &Course, running: &RunningPlan) -> LiveDevice {
         live.add(what, own - first, most.map(limit));
     }
     live
-}
-
-impl LiveDevice {
-    fn add(&mut self, what: What, bytes: Bytes, known: Option<String>) {
-        if bytes >= SMALL {
-            self.besides.push(Besides { what, bytes, known });
-        }
-    }
 }
 
 /// What is missing of the planned bytes.

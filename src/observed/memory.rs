@@ -33,7 +33,7 @@ const TERMS: [(&str, Term); 7] = [
     ("state", Term::State),
 ];
 
-impl BufferName<'_> {
+impl<'a> BufferName<'a> {
     pub(super) fn kind(&self) -> Kind {
         match self.term {
             Term::Model => Kind::Weights,
@@ -41,9 +41,7 @@ impl BufferName<'_> {
             _ => Kind::Memory,
         }
     }
-}
 
-impl<'a> BufferName<'a> {
     /// A cache that a fork gives a name of its own: `llama_kv_cache_kvarn: CUDA0 KVarN buffer size = 256.00 MiB`.
     fn of_fork(text: &'a str) -> Option<Self> {
         let (head, device) = last_word(last_word(text)?.0)?;

@@ -310,6 +310,23 @@ impl OwnCache {
     pub fn bytes(&self) -> Bytes {
         self.k + self.v + self.state
     }
+
+    /// What it stores, in a few words.
+    pub fn description(&self) -> String {
+        let cells = Tokens(self.cells);
+        match self.kind {
+            OwnCacheKind::None => "no cache".to_owned(),
+            OwnCacheKind::Causal => format!("{cells} cells, all tokens"),
+            OwnCacheKind::Chunked => format!("{cells} cells, all tokens, chunked attention"),
+            OwnCacheKind::Window { window, memory } if memory > window => {
+                let (window, memory) = (Tokens(window), Tokens(memory));
+                format!("{cells} cells for a window of {window} and a memory of {memory}")
+            }
+            OwnCacheKind::Window { window, .. } => format!("{cells} cells for a window of {}", Tokens(window)),
+            OwnCacheKind::Encoder => format!("{cells} cells for an image"),
+            OwnCacheKind::Recurrent => "recurrent state".to_owned(),
+        }
+    }
 }
 
 impl OwnCaches {
@@ -342,25 +359,6 @@ impl OwnCaches {
             self.bytes,
             kinds.join(", ")
         )
-    }
-}
-
-impl OwnCache {
-    /// What it stores, in a few words.
-    pub fn description(&self) -> String {
-        let cells = Tokens(self.cells);
-        match self.kind {
-            OwnCacheKind::None => "no cache".to_owned(),
-            OwnCacheKind::Causal => format!("{cells} cells, all tokens"),
-            OwnCacheKind::Chunked => format!("{cells} cells, all tokens, chunked attention"),
-            OwnCacheKind::Window { window, memory } if memory > window => {
-                let (window, memory) = (Tokens(window), Tokens(memory));
-                format!("{cells} cells for a window of {window} and a memory of {memory}")
-            }
-            OwnCacheKind::Window { window, .. } => format!("{cells} cells for a window of {}", Tokens(window)),
-            OwnCacheKind::Encoder => format!("{cells} cells for an image"),
-            OwnCacheKind::Recurrent => "recurrent state".to_owned(),
-        }
     }
 }
 

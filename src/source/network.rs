@@ -85,18 +85,7 @@ impl Network {
             timeouts: usual.timeouts,
         }
     }
-}
 
-/// What the command line says of servers.
-static ASKED: OnceLock<(bool, Option<Duration>)> = OnceLock::new();
-
-/// From now on, [`super::Roots::of_this_machine`] names servers that are not asked while `offline`, and no conversation with them
-/// takes longer than `whole`; the first call counts.
-pub fn limit_network(offline: bool, whole: Option<Duration>) {
-    ASKED.get_or_init(|| (offline, whole));
-}
-
-impl Network {
     /// A conversation with these servers.
     pub fn client(&self) -> Client {
         Client::new(self.timeouts.clone(), self.proxies, self.offline)
@@ -110,6 +99,15 @@ impl Network {
         }
         self
     }
+}
+
+/// What the command line says of servers.
+static ASKED: OnceLock<(bool, Option<Duration>)> = OnceLock::new();
+
+/// From now on, [`super::Roots::of_this_machine`] names servers that are not asked while `offline`, and no conversation with them
+/// takes longer than `whole`; the first call counts.
+pub fn limit_network(offline: bool, whole: Option<Duration>) {
+    ASKED.get_or_init(|| (offline, whole));
 }
 
 /// A server's address; the default scheme is https, or http on this machine.

@@ -3,15 +3,12 @@
 
 mod crossover;
 mod difference;
-
-use std::cmp::Reverse;
-use std::fmt;
+mod page;
+mod weights;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::caches;
-use super::page::{Paper, Tab, TeachPage};
 use crate::engine::Engine as _;
 use crate::engine::formulas::{
     BranchRule, CacheFormula, Expr, GraphRule, Letter, LetterValues, PlanFormulas, TermRule,
@@ -22,15 +19,13 @@ use crate::engine::llama_cpp::{
     cache::{CompressorStates, KvCache, KvLayer},
 };
 use crate::engine::{self, EngineError, EngineVersion, PlanRequest, PreparedModel};
-use crate::gguf::{GgmlType, Tensor};
-use crate::model::{Model, TensorGroup};
-use crate::page::{Block, Hue, Page, Span, width};
 use crate::plan::{Branch, GraphSize, GraphUse, Part, PartKind, PartMemory, Plan, Symbol, Term};
 use crate::settings::Settings;
-use crate::units::{Bytes, Ratio, grouped};
+use crate::units::{Bytes, Ratio};
 
 pub use crossover::{Crossover, CrossoverPoint, CrossoverSide, KnobCurve, Sample};
 pub use difference::{FormulasDifference, PartDifference, SideLine, more};
+use weights::weights;
 
 /// The page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -302,102 +297,6 @@ fn expand(expr: &Expr, values: &LetterValues) -> FormulaNode {
     }
 }
 
-/// Tensors of one name, type and number of elements.
-struct TensorClass<'m> {
-    name: &'m str,
-    ty: GgmlType,
-    elements: u64,
-    count: u64,
-    bytes: Bytes,
-}
-
-/// The weights of `plan`, a plan of `model`.
-fn weights(model: &Model, plan: &Plan) -> FormulaNode {
-    let last = plan.layers.len().saturating_sub(1);
-    let in_layers = |blocks: bool| -> Bytes {
-        plan.layers.iter().filter(|layer| (layer.index < last) == blocks).map(|layer| layer.weights).sum()
-    };
-    let blocks = classes(plan, (0..last).flat_map(|block| model.tensors(TensorGroup::Block(block))));
-    let output = classes(plan, model.output_tensors());
-    let (in_blocks, in_output) = (in_layers(true), in_layers(false));
-    let mut parts =
-        vec![group(format!("{last} blocks"), in_blocks, &blocks), group("output layer".into(), in_output, &output)];
-    let beside = beside(plan, |memory| memory.weights);
-    let rest = plan.totals.weights - in_blocks - in_output - beside.iter().map(FormulaNode::bytes).sum();
-    if rest > Bytes::ZERO {
-        parts.push(outside_layers(model, plan, rest));
-    }
-    parts.extend(beside);
-    FormulaNode::sum("weights", plan.totals.weights, parts)
-}
-
-/// The weights outside the layers: token embeddings, copies and alignment.
-fn outside_layers(model: &Model, plan: &Plan, rest: Bytes) -> FormulaNode {
-    let all = classes(plan, model.tensors(TensorGroup::Input));
-    // embeddings that are also the output matrix are counted with the output layer, unless there are two copies
-    let is_output = |tensor: &&Tensor| model.output_tensors().any(|output| output.name == tensor.name);
-    let fits = sum(&all) <= rest;
-    let input =
-        if fits { all } else { classes(plan, model.tensors(TensorGroup::Input).filter(|tensor| !is_output(tensor))) };
-    group("outside the layers".to_owned(), rest, &input)
-}
-
-fn sum(classes: &[TensorClass<'_>]) -> Bytes {
-    classes.iter().map(|kind| kind.bytes).sum()
-}
-
-fn group(name: String, bytes: Bytes, classes: &[TensorClass<'_>]) -> FormulaNode {
-    let mut parts: Vec<FormulaNode> = classes.iter().map(TensorClass::node).collect();
-    parts.sort_by_key(|part| Reverse(part.bytes()));
-    let known = sum(classes);
-    if known > bytes {
-        // some are not loaded
-        parts = vec![FormulaNode::leaf("as counted by the engine", "loaded", bytes.0.to_string(), bytes)];
-    }
-    let rest = bytes - known;
-    if rest > Bytes::ZERO {
-        parts.push(FormulaNode::leaf("copies and alignment", "remainder", rest.0.to_string(), rest));
-    }
-    FormulaNode::sum(name, bytes, parts)
-}
-
-fn classes<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<TensorClass<'m>> {
-    let mut classes: Vec<TensorClass<'m>> = Vec::new();
-    let estimator = engine::estimating(plan.engine);
-    for tensor in tensors {
-        let name = role(&tensor.name);
-        let elements = tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
-        let bytes = estimator.map_or(tensor.bytes, |estimator| Bytes(estimator.tensor_bytes(tensor)));
-        match classes.iter_mut().find(|kind| kind.name == name && kind.ty == tensor.ty && kind.elements == elements) {
-            Some(kind) => {
-                kind.count += 1;
-                kind.bytes += bytes;
-            }
-            None => classes.push(TensorClass { name, ty: tensor.ty, elements, count: 1, bytes }),
-        }
-    }
-    classes
-}
-
-/// A tensor's name without `blk.N.`.
-fn role(name: &str) -> &str {
-    let in_block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
-    in_block.map_or(name, |(_, role)| role)
-}
-
-impl TensorClass<'_> {
-    fn node(&self) -> FormulaNode {
-        let Self { ty, elements, count, .. } = *self;
-        let (block, size) = (ty.block(), ty.block_bytes());
-        let (formula, numbers) = if block == 1 {
-            ("n·elements·bytes".to_owned(), format!("{count}·{elements}·{size}"))
-        } else {
-            (format!("n·elements/{block}·bytes"), format!("{count}·{elements}/{block}·{size}"))
-        };
-        FormulaNode::leaf(format!("{} ({ty})", self.name), formula, numbers, self.bytes)
-    }
-}
-
 /// The caches of `plan`, and the letters of their formulas.
 fn allocated_caches(
     model: &PreparedModel,
@@ -533,99 +432,4 @@ fn compute_buffers(plan: &Plan) -> FormulaNode {
     });
     let parts = parts.chain(beside(plan, |memory| memory.graph)).collect();
     FormulaNode::sum("compute buffers", plan.totals.graph, parts)
-}
-
-/// Depth of the list: from the total down to the terms of a branch.
-const MAX_DEPTH: usize = 5;
-
-impl TeachPage for FormulasPage {
-    fn tab(&self) -> Tab {
-        Tab::Formulas
-    }
-
-    /// `{"legend":[…],"whole":{"name","formula","numbers","amount","role","parts"},"contests":[…]}`.
-    fn json(&self) -> Value {
-        let versus = self.versus.as_ref().map(|versus| match versus {
-            Ok(versus) => json!(versus),
-            Err(why) => json!({ "refused": why }),
-        });
-        json!({ "legend": self.legend, "whole": self.whole, "contests": self.contests, "versus": versus })
-    }
-
-    fn printed(&self, paper: Paper) -> Page {
-        self.page(paper.cells)
-    }
-}
-
-impl FormulasPage {
-    /// The legend, the formulas as a nested list, the crossovers, and the formulas beside another engine's, in `cells`
-    /// cells.
-    pub fn page(&self, cells: usize) -> Page {
-        let mut page = Page::default();
-        page.heading("The formulas and their values");
-        self.letters_onto(&mut page);
-        page.blank();
-        item(&self.whole, self.whole.bytes(), 0, &mut page);
-        for contest in &self.contests {
-            page.heading(&format!("Larger branch: {}", contest.name));
-            for along in &contest.along {
-                contest.onto(along, cells, PLOT, &mut page);
-                page.blank();
-            }
-        }
-        match &self.versus {
-            Some(Ok(versus)) => versus.onto(&mut page),
-            Some(Err(why)) => page.text(&format!("The other engine makes no plan: {why}."), Hue::Over),
-            None => {}
-        }
-        page
-    }
-}
-
-impl FormulasPage {
-    /// Adds the letters with their values and meaning.
-    pub fn letters_onto(&self, page: &mut Page) {
-        let widest = |of: fn(&Symbol) -> &str| self.legend.iter().map(|symbol| width(of(symbol))).max().unwrap_or(0);
-        let (letters, values) = (widest(|symbol| symbol.letter), widest(|symbol| &symbol.value));
-        for symbol in &self.legend {
-            let letter = symbol.letter;
-            let blank = " ".repeat(letters - width(letter) + values - width(&symbol.value));
-            let first = Span::new(&format!("{letter} {blank}{}  ", symbol.value), Hue::Graph);
-            page.push(Block::Text { first, spans: vec![Span::new(symbol.meaning, Hue::Dim)] });
-        }
-    }
-}
-
-/// Rows of a plot.
-const PLOT: usize = 8;
-
-fn item(node: &FormulaNode, whole: Bytes, depth: usize, page: &mut Page) {
-    let indent = "  ".repeat(depth);
-    let share = node.share_of(whole).map(|share| format!(", {share}")).unwrap_or_default();
-    let role = match node.role {
-        NodeRole::Part | NodeRole::Wins => "",
-        NodeRole::Loses => " (not counted)",
-    };
-    let rest = format!(": {}{share}{role}", node.amount);
-    page.spans(&format!("{indent}- "), vec![Span::new(&node.name, Hue::Text.bold()), rest.into()]);
-    if depth > 0 && node.formula != node.name {
-        // what is counted and not computed has no numbers of its own
-        let same = node.formula == node.numbers;
-        let written = if same { node.formula.clone() } else { format!("{} = {}", node.formula, node.numbers) };
-        page.spans(&format!("{indent}  - "), vec![Span::new(&written, Hue::Dim)]);
-    }
-    if depth + 1 < MAX_DEPTH {
-        let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));
-        memory.for_each(|part| item(part, whole, depth + 1, page));
-    }
-}
-
-impl fmt::Display for Amount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(bytes) => write!(f, "{bytes}"),
-            Self::Number(number) => f.pad(&grouped(*number, '\u{2009}')),
-            Self::Fraction(number) => write!(f, "{number}"),
-        }
-    }
 }

@@ -133,9 +133,7 @@ impl Tried {
         let is_fast = |least: f64| speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed >= least);
         (goal.is_met_by(plan) && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
     }
-}
 
-impl Tried {
     /// Whether a narrower cache cannot make it as fast as asked: that frees less than the cache takes for weights, and
     /// where twice as much runs from RAM it does not double the speed.
     fn is_slow_with_any_cache(&self, least: Option<f64>) -> bool {

@@ -3,10 +3,10 @@
 //! **To add one**, write a row: when it holds, of the log, the plan and the row of figures, and what it says then. The first
 //! row that holds is said.
 
+use super::comparison::is_open;
 use super::log;
 use super::reason::{MIXTURE, OTHER_SHAPE, Reason, is_trial, older_build, other_layers, sentence, told};
 use super::rows::Planned;
-use super::variants::is_open;
 use super::{CPU, CheckedTerm, Compared};
 use crate::engine::PlanRequest;
 use crate::observed::{Event, Load, Mib, Program, Term};

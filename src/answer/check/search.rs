@@ -3,9 +3,9 @@
 
 mod trials;
 
+use super::comparison::is_open;
 use super::reason::{Reason, is_trial};
 use super::rows::{Planned, Shown, plan};
-use super::variants::is_open;
 use super::{CPU, CheckedTerm, Compared, Part, log};
 use crate::engine::{EngineId, PlanRequest};
 use crate::machine::Backend;

@@ -149,6 +149,24 @@ impl FileHeader<'_> {
         }
         asked.wrong(lists_all)
     }
+
+    /// A number, or a flag as 0 or 1.
+    fn number(&self, key: &str) -> Option<u64> {
+        let value = self.value(key)?;
+        value.as_u64().or_else(|| value.as_bool().map(u64::from))
+    }
+
+    /// A number of a block, 0 where there is none; none if its list is not read.
+    fn of_block(&self, key: &str, il: usize) -> Option<u64> {
+        match self.value(key) {
+            None => Some(0),
+            Some(Value::Array(list)) => {
+                let numbers = list.elements.integers()?;
+                Some(numbers.get(il).copied().unwrap_or(0).try_into().unwrap_or(0))
+            }
+            Some(value) => value.as_u64(),
+        }
+    }
 }
 
 /// The words of the table's expressions, as one block has them.
@@ -204,26 +222,6 @@ impl Words for HeaderWords<'_> {
             key => self.file.number(key).unwrap_or(0),
         };
         i64::try_from(number).ok()
-    }
-}
-
-impl FileHeader<'_> {
-    /// A number, or a flag as 0 or 1.
-    fn number(&self, key: &str) -> Option<u64> {
-        let value = self.value(key)?;
-        value.as_u64().or_else(|| value.as_bool().map(u64::from))
-    }
-
-    /// A number of a block, 0 where there is none; none if its list is not read.
-    fn of_block(&self, key: &str, il: usize) -> Option<u64> {
-        match self.value(key) {
-            None => Some(0),
-            Some(Value::Array(list)) => {
-                let numbers = list.elements.integers()?;
-                Some(numbers.get(il).copied().unwrap_or(0).try_into().unwrap_or(0))
-            }
-            Some(value) => value.as_u64(),
-        }
     }
 }
 

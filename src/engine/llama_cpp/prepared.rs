@@ -56,9 +56,7 @@ impl PreparedModel {
         let read = || Box::new(LoadedModel::read(&self.model.header, rules).map_err(EngineError::from));
         self.llama_cpp[rules.index()].get_or_init(read).as_ref().as_ref().map_err(Clone::clone)
     }
-}
 
-impl PreparedModel {
     /// The same with a draft beside it, or without.
     #[must_use]
     pub fn with_draft(self, draft: Option<DraftFile>) -> Self {

@@ -75,47 +75,7 @@ impl ResolvedRequest {
         }
         self
     }
-}
 
-// The buffers of a request as llama.cpp's log divides them: weights, KV caches, recurrent states, compute, outputs.
-
-/// The buffers on one device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceBuffers {
-    /// Weights.
-    pub weights: Bytes,
-    /// KV caches.
-    pub kv: Bytes,
-    /// Recurrent states.
-    pub states: Bytes,
-    /// Compute buffers.
-    pub compute: Bytes,
-}
-
-/// The buffers of a request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RequestBuffers {
-    /// The GPUs used, as indices in the machine.
-    pub gpus: Vec<usize>,
-    /// Their buffers in that order, then those in RAM.
-    pub devices: Vec<DeviceBuffers>,
-    /// The weights in RAM by buffers.
-    pub in_ram: WeightsInRam,
-    /// A checkpoint of every sequence, at most.
-    pub checkpoints: Bytes,
-    /// Logits of one token per sequence, in RAM; none for a model that computes embeddings only.
-    pub outputs: Option<Bytes>,
-    /// Layers on GPUs, including the output layer.
-    pub offloaded: usize,
-    /// Layers, including the output layer.
-    pub layers: usize,
-    /// Tokens of context over all sequences.
-    pub n_ctx: u64,
-    /// Tokens of a physical batch.
-    pub n_ubatch: u64,
-}
-
-impl ResolvedRequest {
     /// The buffers that llama.cpp would list.
     ///
     /// # Errors
@@ -156,6 +116,44 @@ impl ResolvedRequest {
             n_ubatch: parameters.n_ubatch,
         })
     }
+}
+
+// The buffers of a request as llama.cpp's log divides them: weights, KV caches, recurrent states, compute, outputs.
+
+/// The buffers on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceBuffers {
+    /// Weights.
+    pub weights: Bytes,
+    /// KV caches.
+    pub kv: Bytes,
+    /// Recurrent states.
+    pub states: Bytes,
+    /// Compute buffers.
+    pub compute: Bytes,
+}
+
+/// The buffers of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestBuffers {
+    /// The GPUs used, as indices in the machine.
+    pub gpus: Vec<usize>,
+    /// Their buffers in that order, then those in RAM.
+    pub devices: Vec<DeviceBuffers>,
+    /// The weights in RAM by buffers.
+    pub in_ram: WeightsInRam,
+    /// A checkpoint of every sequence, at most.
+    pub checkpoints: Bytes,
+    /// Logits of one token per sequence, in RAM; none for a model that computes embeddings only.
+    pub outputs: Option<Bytes>,
+    /// Layers on GPUs, including the output layer.
+    pub offloaded: usize,
+    /// Layers, including the output layer.
+    pub layers: usize,
+    /// Tokens of context over all sequences.
+    pub n_ctx: u64,
+    /// Tokens of a physical batch.
+    pub n_ubatch: u64,
 }
 
 /// One row of logits per sequence, and one of embeddings where they are asked for (`llama_context::output_reserve`, 0.1.161).

@@ -141,9 +141,7 @@ impl<'a> ServerParams<'a> {
             margins,
         })
     }
-}
 
-impl ServerParams<'_> {
     /// Counts the draft as a part of the margins, as a fit that does not measure it in its trials does.
     pub(super) fn add_draft_to_margins(&mut self, model: &LoadedModel) {
         let Some(draft) = &self.draft else { return };

@@ -2,24 +2,26 @@
 //! decided. The result are llama-server's options.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/llama_server.go`, Ollama, August 2026.
 
+mod batch;
+mod load_mode;
+mod passed_on;
+mod projector;
+
 use std::collections::BTreeMap;
 
 use super::command::ProjectorArgument;
-use super::discovery::{CountedGpu, Discovery, GpuSelection, SelectionInputs, available, discover, select_gpus, share};
+use super::discovery::{CountedGpu, Discovery, GpuSelection, SelectionInputs, available, discover, select_gpus};
 use super::release::ReleaseTraits;
 use crate::engine::error::EngineError;
 use crate::engine::estimator::{OllamaKeys, OllamaRelease};
 use crate::engine::launch::ServerStart;
-use crate::engine::llama_cpp::architectures::is_known;
 use crate::engine::request;
-use crate::machine::{Backend, Gpu, Machine, Os};
+use crate::machine::{Backend, Gpu, Machine};
 use crate::model::Model;
 use crate::settings::ollama::Endpoint;
-use crate::settings::{
-    Context, DeviceName, EngineId, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, NearestRelease, Outputs,
-    Release, Settings,
-};
+use crate::settings::{Context, EngineId, Flag, FlashAttn, GpuLayers, Settings};
 use crate::units::{Bytes, Tokens};
+pub(super) use batch::{surcharge, thresholds};
 
 /// The variable that sets a flag.
 fn variable(flag: Flag) -> &'static str {
@@ -293,122 +295,6 @@ impl<'a> Decisions<'a> {
         }
     }
 
-    /// One number for llama-server's batch and ubatch.
-    /// Source: `automaticGenerationBatch`, `server/sched.go`, and `embeddingBatchSize`, `llm/llama_server.go`.
-    fn batch(&mut self) -> Result<(), EngineError> {
-        let (batch, sent, note) = match self.settings.batch {
-            asked if self.embedding => {
-                let batch =
-                    asked.unwrap_or(if self.asked_ctx == 0 { EMBEDDING } else { EMBEDDING.min(self.asked_ctx) });
-                let sent = batch.min(self.tokens);
-                let note = match asked {
-                    Some(asked) if sent < asked => {
-                        Some(format!("batch lowered to {}: it cannot exceed the context", Tokens(sent)))
-                    }
-                    Some(_) => None,
-                    None => Some(format!(
-                        "batch {sent}: Ollama processes up to {EMBEDDING} tokens at once with an embedding model"
-                    )),
-                };
-                (batch, sent, note)
-            }
-            Some(batch) => (batch, batch, None),
-            None if self.settings.raw => (request::DEFAULT_BATCH, request::DEFAULT_BATCH, None),
-            None => {
-                let (batch, note) = self.automatic_batch();
-                (batch, batch, note)
-            }
-        };
-        self.note(Decision::Batch, note);
-        (self.batch, self.sent) = (batch, c_int(sent, "tokens per batch")?);
-        Ok(())
-    }
-
-    /// The batch that Ollama chooses for a text model, and the reason if it is not the usual 512.
-    fn automatic_batch(&self) -> (u64, Option<String>) {
-        let is_cuda = |gpu: &&Gpu| gpu.backend == Backend::Cuda;
-        if self.flash_attn == FlashAttn::Off && self.gpus.iter().any(|gpu| is_cuda(&gpu)) {
-            let small = self.gpus.iter().filter(is_cuda).find(|gpu| (1..=8 << 30).contains(&memory(gpu).0));
-            return match small {
-                Some(gpu) if self.tokens > 4096 => {
-                    let why = format!("without flash attention and with 8 GiB or less on {}", gpu.name);
-                    (CONSTRAINED, Some(format!("batch {CONSTRAINED}: {why}, Ollama keeps the compute buffer small")))
-                }
-                _ if self.tokens > 4096 => {
-                    let note =
-                        format!("batch {DEFAULT}: Ollama raises it for a long context only with flash attention");
-                    (DEFAULT, Some(note))
-                }
-                _ => (DEFAULT, None),
-            };
-        }
-        let Some(first) = STEPS.iter().find(|step| self.tokens > step.above) else { return (DEFAULT, None) };
-        let wanted = first.batch;
-        let batch =
-            STEPS.iter().filter(|step| step.batch <= wanted).find(|step| self.fits(step)).map(|step| step.batch);
-        let context = format!("a context of {} tokens", Tokens(self.tokens));
-        let note = match batch {
-            Some(batch) if batch == wanted => {
-                let room = if self.available > 0 { ", as its buffers fit" } else { "" };
-                format!("batch {batch}: Ollama raises it for {context}{room}")
-            }
-            lower => format!(
-                "batch {} instead of the {wanted} that Ollama prefers for {context}: it expects to need {} of {} available",
-                lower.unwrap_or(DEFAULT),
-                Bytes(self.predicted),
-                Bytes(self.available),
-            ),
-        };
-        (batch.unwrap_or(DEFAULT), Some(note))
-    }
-
-    fn fits(&self, step: &BatchStep) -> bool {
-        if self.predicted == 0 || self.available == 0 {
-            return true;
-        }
-        let limit = share(self.available, 80);
-        self.predicted <= limit
-            && self.predicted <= share(self.available, step.percent)
-            && step.surcharge.0 <= limit - self.predicted
-    }
-
-    /// Where the projector is, and the fit's margin on every GPU if it is on one.
-    fn projector(&mut self) {
-        let found = if self.settings.raw { None } else { Projector::of(self.model, self.settings) };
-        let Some(projector) = found else { return };
-        let name = match projector {
-            Projector::Separate(_) => "PROJECTOR",
-            Projector::Inline(_) => "MODEL",
-        };
-        let bytes = projector.bytes();
-        let layers = self.settings.gpu_layers;
-        let by_rule = projector.in_ram(layers, self.model.block_count(), &self.gpus, &self.traits);
-        let again = self.retry.projector_in_ram.then(|| "with it on a GPU, loading runs out of memory".to_owned());
-        if let Some(why) = again.or(by_rule) {
-            self.projector = ProjectorArgument::File { name, in_ram: true };
-            let note = format!("the projector ({bytes}) stays in RAM: {why}");
-            return self.note(Decision::Projector, (!self.gpus.is_empty()).then_some(note));
-        }
-        self.projector = ProjectorArgument::File { name, in_ram: false };
-        if !self.traits.projector_margin {
-            return;
-        }
-        let margin = projector.margin();
-        let given = self.settings.fit_target;
-        self.margin = Some(margin).filter(|_| given.is_none());
-        let note = match given {
-            Some(given) => {
-                format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
-            }
-            None => {
-                format!(
-                    "Ollama asks for {margin} on each GPU, not 1 GiB, to stay free for the projector ({bytes}) and its buffers"
-                )
-            }
-        };
-        self.note(Decision::Projector, (!self.gpus.is_empty()).then_some(note));
-    }
-
     /// Notes on options that Ollama lacks: llama-server reads some from its environment, the others are ignored.
     fn unsupported_options(&mut self) {
         let settings = self.settings;
@@ -438,205 +324,6 @@ impl<'a> Decisions<'a> {
             ));
         }
         self.notes.extend(notes.into_iter().map(|note| (None, note)));
-    }
-
-    /// How llama-server reads the model's file, beside the `mapped` bytes of those that loaded models have mapped.
-    /// Source: `llamaServerLoadMode` and `shouldDisableMmap`, `llm/llama_server.go` and `server/sched.go`.
-    fn load_mode(&mut self, mapped: u64) {
-        let direct = |gpu: &Gpu| gpu.integrated && matches!(gpu.backend, Backend::Cuda | Backend::Rocm);
-        let is_direct = self.traits.direct_reading && self.machine.os == Os::Linux && self.gpus.iter().any(direct);
-        (self.load_mode, self.mmap_auto_off) = match self.settings.ollama.use_mmap {
-            _ if is_direct => (Some("dio"), false),
-            Some(false) => (Some("none"), false),
-            None if self.maps_not(mapped.saturating_add(self.model.file_bytes.0)) => (Some("none"), true),
-            Some(true) | None => (None, false),
-        };
-    }
-
-    fn maps_not(&self, mapped: u64) -> bool {
-        let blocks = self.model.block_count() as u64;
-        let (some, all) = match self.settings.gpu_layers {
-            GpuLayers::Auto => (false, false),
-            GpuLayers::All => (false, true),
-            GpuLayers::Count(count) => (count <= blocks, count > blocks),
-        };
-        let has = |backend| self.gpus.iter().any(|gpu| gpu.backend == backend);
-        let ram = &self.machine.ram;
-        if self.gpus.is_empty() {
-            true
-        } else if has(Backend::Metal) {
-            some || !all && self.predicted > self.available
-        } else {
-            match self.machine.os {
-                Os::Windows => has(Backend::Cuda),
-                Os::Linux => {
-                    let kept = LEAST_FREE.max(ram.total.0 / 10);
-                    self.gpus.iter().all(|gpu| !gpu.integrated)
-                        && self.predicted <= share(self.available, 80)
-                        && ram.free.0 < mapped.saturating_add(kept)
-                }
-                Os::MacOs => false,
-            }
-        }
-    }
-
-    fn launch(mut self) -> Result<ServerLaunch, EngineError> {
-        let command = self.command()?;
-        let start = ServerStart {
-            gpus: self.chosen.iter().map(|one| one.index).collect(),
-            predicted: self.predicted,
-            available: self.available,
-            margin: self.margin,
-            num_ctx: self.ctx,
-            parallel: self.parallel,
-            num_batch: self.batch,
-            ctx_auto: is_automatic(self.settings),
-            batch_auto: self.settings.batch.is_none() && !self.embedding,
-            mmap_auto_off: self.mmap_auto_off,
-            command,
-        };
-        let refusal = self.server_refusal(start.command.sees.len());
-        let mut decided: Vec<_> =
-            self.notes.iter().filter_map(|(decision, note)| Some((decision.as_ref()?, note))).collect();
-        decided.sort_by_key(|(decision, _)| **decision);
-        Ok(ServerLaunch {
-            ctx: self.ctx,
-            sources: self.sources(),
-            options: self.options(&start.command.env)?,
-            gpus: start.command.sees.clone(),
-            embedding: self.embedding,
-            has_projector_on_gpu: self.margin.is_some()
-                || matches!(self.projector, ProjectorArgument::File { in_ram: false, .. }),
-            failures: 0,
-            refusal,
-            machine: self.visible_machine(&start.command.sees),
-            decided: decided.into_iter().map(|(_, note)| note.clone()).collect(),
-            notes: self.notes.drain(..).map(|(_, note)| note).collect(),
-            start,
-            chosen: self.chosen,
-            counted: self.discovery.counted,
-        })
-    }
-
-    /// All devices that the Vulkan backend lists.
-    pub fn vulkan(&self) -> &[usize] {
-        &self.discovery.vulkan
-    }
-
-    /// The settings with the devices that llama-server sees. It knows them by names of its own; indices are those of the
-    /// machine.
-    ///
-    /// # Errors
-    /// When it does not see one.
-    pub(super) fn settings_as_seen(&self) -> Result<Settings, EngineError> {
-        self.settings.seen_by_server(&self.sees(), DeviceName::index).map_err(EngineError::Settings)
-    }
-
-    /// llama-server's options, as it starts with `env`.
-    fn options(&self, env: &BTreeMap<String, String>) -> Result<Settings, EngineError> {
-        let settings = self.settings;
-        let if_raw = |asked: bool| asked && settings.raw;
-        let server = &settings.ollama.server;
-        let by_variable = server.inherited.get("LLAMA_ARG_N_GPU_LAYERS").and_then(|count| count.trim().parse().ok());
-        let gpu_layers = match settings.gpu_layers {
-            GpuLayers::Auto if server.no_fit => by_variable.map_or(GpuLayers::All, GpuLayers::Count),
-            GpuLayers::Auto => by_variable.map_or(GpuLayers::Auto, GpuLayers::Count),
-            asked => asked,
-        };
-        let llama_cpp = self.llama_cpp();
-        let sent = Some(self.sent).filter(|&batch| batch > 0);
-        Ok(Settings {
-            ctx: Context::Tokens(self.tokens),
-            parallel: Some(self.parallel),
-            batch: sent,
-            ubatch: settings.ubatch.filter(|_| settings.raw).or(sent),
-            flash_attn: self.flash_attn,
-            gpu_layers,
-            embeddings: Some(self.embedding),
-            reranking: false,
-            pooling: None,
-            program: LlamaProgram::Server,
-            fit_target: settings.fit_target.or(self.margin),
-            no_op_offload: if_raw(settings.no_op_offload),
-            outputs: if settings.raw { settings.outputs } else { Outputs::default() },
-            release: Some(llama_cpp.release),
-            build: llama_cpp.build,
-            gpu_overhead: Bytes::ZERO,
-            adapters: Bytes::ZERO,
-            loras: Vec::new(),
-            control_vectors: Vec::new(),
-            ctx_per_slot: None,
-            draft: self.draft_options(),
-            mmproj: MmprojOptions { device: self.projector.device(settings), ..settings.mmproj },
-            spread: false,
-            raw: false,
-            require_full: if_raw(settings.require_full),
-            gpus_registered_last: env.contains_key("GGML_BACKEND_PATH"),
-            // llama-server's argument stands over its variable
-            load_mode: self.load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode),
-            ..self.settings_as_seen()?
-        })
-    }
-
-    /// The llama.cpp that is planned: the one asked for, else the one that this version ships or the nearest release, else,
-    /// where that does not know the architecture, the next release that does.
-    fn llama_cpp(&self) -> NearestRelease {
-        if self.settings.release.is_some() {
-            return self.settings.llama_cpp();
-        }
-        let own = self.settings.ollama.version.llama_cpp();
-        let knows = |nearest: &NearestRelease| is_known(&self.model.architecture, nearest.llama_cpp());
-        let newer =
-            Release::ALL.into_iter().rev().skip_while(|release| *release != own.release).map(NearestRelease::from);
-        std::iter::once(own).chain(newer).find(knows).unwrap_or(own)
-    }
-
-    /// Why llama-server, which sees some GPUs, refuses its options, if it does.
-    fn server_refusal(&self, gpus: usize) -> Option<String> {
-        if let Some(unknown) = &self.settings.ollama.server.unknown_cache_type {
-            return Some(format!("llama-server knows no KV cache type '{unknown}'"));
-        }
-        let wrong = self.main_gpu.filter(|&index| usize::try_from(index).map_or(true, |index| index >= gpus.max(1)))?;
-        Some(format!("llama-server sees no GPU {wrong} (main_gpu): it has {gpus}"))
-    }
-
-    /// The machine with only the GPUs that llama-server sees, by the backend that it is started with.
-    pub(super) fn visible_machine(&self, sees: &[usize]) -> Machine {
-        let backend = self.chosen.first().map(|one| one.gpu.backend);
-        let seen = |&index: &usize| {
-            let gpu = self.machine.gpus.get(index)?.clone();
-            Some(Gpu { backend: backend.unwrap_or(gpu.backend), ..gpu })
-        };
-        Machine { gpus: sees.iter().filter_map(seen).collect(), ..self.machine.clone() }
-    }
-
-    /// Who set a value, where it was not the request.
-    fn sources(&self) -> BTreeMap<&'static str, String> {
-        let knobs = [
-            (Flag::Context, "ctx"),
-            (Flag::Parallel, "parallel"),
-            (Flag::Batch, "batch"),
-            (Flag::CacheTypeK, "cache_type_k"),
-            (Flag::CacheTypeV, "cache_type_v"),
-            (Flag::FlashAttn, "flash_attn"),
-            (Flag::GpuLayers, "gpu_layers"),
-        ];
-        let known = |(flag, key): (Flag, &'static str)| {
-            let source = self.settings.source_of(flag).filter(|source| !source.is_asked())?;
-            Some((key, source.to_string()))
-        };
-        let mut sources: BTreeMap<&'static str, String> = knobs.into_iter().filter_map(known).collect();
-        if self.settings.ctx == Context::Auto && !self.settings.raw {
-            let counted = &self.discovery.counted;
-            let total: Bytes = counted.iter().map(|one| one.gpu.total).sum();
-            let by = match (self.retry.ctx, counted.as_slice()) {
-                (Some(_), _) => "lowered, as loading ran out of memory".to_owned(),
-                (None, []) => "by VRAM, no GPU".to_owned(),
-                (None, _) => format!("by VRAM, {total} in all"),
-            };
-            sources.insert("ctx", by);
-        }
-        sources
     }
 }
 
@@ -679,128 +366,8 @@ fn c_int(number: u64, what: &str) -> Result<u64, EngineError> {
     Ok(number)
 }
 
-const DEFAULT: u64 = 512;
-const CONSTRAINED: u64 = 256;
-const EMBEDDING: u64 = 2048;
-
-/// A batch larger than the default, and its conditions.
-struct BatchStep {
-    batch: u64,
-    /// Minimum total context, exclusive, in tokens.
-    above: u64,
-    /// Maximum prediction, in percent of the available memory.
-    percent: u64,
-    surcharge: Bytes,
-}
-
-const STEPS: [BatchStep; 2] = [
-    BatchStep { batch: 2048, above: 32_768, percent: 60, surcharge: Bytes::gib(2) },
-    BatchStep { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
-];
-
-/// Bytes that a batch is expected to add to the prediction.
-pub(super) fn surcharge(batch: Option<u64>) -> u64 {
-    let step = STEPS.iter().find(|step| batch.is_some_and(|batch| batch >= step.batch));
-    step.map_or(0, |step| step.surcharge.0)
-}
-
-/// Total contexts, in tokens, above which a larger batch is tried.
-pub(super) fn thresholds() -> impl Iterator<Item = u64> {
-    STEPS.iter().map(|step| step.above)
-}
-
 /// Free memory of a GPU, or its total if free memory is unknown.
 pub(super) fn memory(gpu: &Gpu) -> Bytes {
     let less = gpu.total > Bytes::ZERO && gpu.total < gpu.free;
     if gpu.free == Bytes::ZERO || less { gpu.total } else { gpu.free }
 }
-
-/// Reserved for the projector's buffers, in addition to its weights.
-const HEADROOM: Bytes = Bytes::gib(1);
-
-/// The memory of every GPU up to which versions before 0.30.11 kept a projector in RAM.
-const SMALL: Bytes = Bytes::gib(10);
-
-/// Architectures whose projector may be in the model's file.
-const INLINE: [&str; 12] = [
-    "deepseekocr",
-    "gemma3",
-    "gemma4",
-    "glmocr",
-    "llama4",
-    "mistral3",
-    "nemotron_h_omni",
-    "qwen25vl",
-    "qwen35",
-    "qwen35moe",
-    "qwen3vl",
-    "qwen3vlmoe",
-];
-
-/// A model's projector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Projector {
-    /// In a file of its own, with tensors of this size.
-    Separate(Bytes),
-    /// In the model's file, with tensors of this size.
-    Inline(Bytes),
-}
-
-impl Projector {
-    /// That of `model`, with the file in `settings`.
-    pub fn of(model: &Model, settings: &Settings) -> Option<Self> {
-        let tensors = &model.header.tensors;
-        if settings.projector.is_some() {
-            return Some(Self::Separate(settings.projector_bytes()));
-        }
-        let has_vision = || tensors.iter().any(|tensor| tensor.name.starts_with("v."));
-        if !INLINE.contains(&model.architecture.as_str()) || !has_vision() {
-            return None;
-        }
-        let inside = |name: &str| ["v.", "mm.", "a."].iter().any(|start| name.starts_with(start));
-        Some(Self::Inline(tensors.iter().filter(|tensor| inside(&tensor.name)).map(|tensor| tensor.bytes).sum()))
-    }
-
-    /// Bytes of its tensors.
-    pub const fn bytes(self) -> Bytes {
-        match self {
-            Self::Separate(bytes) | Self::Inline(bytes) => bytes,
-        }
-    }
-
-    /// Bytes that must be free for it.
-    pub fn needed(self) -> Bytes {
-        self.bytes() + HEADROOM
-    }
-
-    /// The same in whole MiB: the fit's margin on every GPU.
-    pub fn margin(self) -> Bytes {
-        Bytes(self.needed().0.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX))
-    }
-
-    /// Why it stays in RAM, if it does.
-    pub fn in_ram(self, layers: GpuLayers, blocks: usize, gpus: &[Gpu], traits: &ReleaseTraits) -> Option<String> {
-        match layers {
-            GpuLayers::Count(0) => return Some("0 layers on GPU were requested".to_owned()),
-            GpuLayers::Count(count) if count < blocks as u64 + 1 => {
-                return Some("not all layers were requested on GPU".to_owned());
-            }
-            _ => {}
-        }
-        if !traits.projector_margin
-            && let Some(gpu) = gpus.iter().find(|gpu| gpu.integrated && gpu.backend != Backend::Metal)
-        {
-            return Some(format!("{} is integrated", gpu.name));
-        }
-        if !traits.projector_by_size {
-            let small = gpus.iter().find(|gpu| memory(gpu) <= SMALL)?;
-            return Some(format!("{} has no more than {SMALL}", small.name));
-        }
-        let needed = self.needed();
-        let short = gpus.iter().find(|gpu| memory(gpu) < needed)?;
-        Some(format!("with its buffers it needs {needed}, but {} has {}", short.name, memory(short)))
-    }
-}
-
-/// Kept free beside a mapped file, in bytes, on machines with little memory.
-const LEAST_FREE: u64 = 8_000_000_000;

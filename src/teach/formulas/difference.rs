@@ -102,30 +102,7 @@ impl FormulasDifference {
             parts: parts.collect(),
         })
     }
-}
 
-fn lines(node: &FormulaNode) -> Vec<SideLine> {
-    let mut lines = Vec::new();
-    add(node, 0, true, &mut lines);
-    lines
-}
-
-fn add(node: &FormulaNode, depth: usize, counted: bool, lines: &mut Vec<SideLine>) {
-    let counted = counted && node.role != NodeRole::Loses;
-    lines.push(SideLine {
-        depth,
-        name: node.name.clone(),
-        formula: node.formula.clone(),
-        amount: node.amount,
-        counted,
-    });
-    if depth < MAX_DEPTH {
-        let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));
-        memory.for_each(|part| add(part, depth + 1, counted, lines));
-    }
-}
-
-impl FormulasDifference {
     /// Adds a table per kind of memory with the formulas of both engines.
     pub fn onto(&self, page: &mut Page) {
         let [one, two] = &self.engines;
@@ -153,5 +130,26 @@ impl FormulasDifference {
             let columns = vec![Column::left(one, 0), Column::right("", 0), Column::left(two, 0), Column::right("", 0)];
             page.table(columns, rows, Narrow::Below(2));
         }
+    }
+}
+
+fn lines(node: &FormulaNode) -> Vec<SideLine> {
+    let mut lines = Vec::new();
+    add(node, 0, true, &mut lines);
+    lines
+}
+
+fn add(node: &FormulaNode, depth: usize, counted: bool, lines: &mut Vec<SideLine>) {
+    let counted = counted && node.role != NodeRole::Loses;
+    lines.push(SideLine {
+        depth,
+        name: node.name.clone(),
+        formula: node.formula.clone(),
+        amount: node.amount,
+        counted,
+    });
+    if depth < MAX_DEPTH {
+        let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));
+        memory.for_each(|part| add(part, depth + 1, counted, lines));
     }
 }

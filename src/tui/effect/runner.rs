@@ -216,9 +216,6 @@ impl Runner {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
 /// How long a changed value stays marked.
 const MARK_DURATION: Duration = Duration::from_millis(900);
 
@@ -318,3 +315,6 @@ pub fn panicked(cause: &(dyn Any + Send)) -> Action {
     let text = text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_default();
     Action::TaskPanicked(format!("A background task failed: {text}. Please report it."))
 }
+
+#[cfg(test)]
+mod tests;

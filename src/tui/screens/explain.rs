@@ -49,9 +49,7 @@ impl ExplainTarget {
             Panel::Graph => Self::Graph(app.panels.cursors.term),
         }
     }
-}
 
-impl ExplainTarget {
     /// What the glossary has on it.
     pub fn term(self, app: &App) -> Option<GlossaryTerm> {
         match self {

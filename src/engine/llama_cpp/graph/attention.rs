@@ -1,14 +1,17 @@
-//! Attention: queries, keys and values; the KV cache; scores, fused or in single operations; compressed attention, and
-//! indexers.
+//! Attention: queries, keys and values; the KV cache; scores, fused or in single operations.
+
+mod indexer;
+mod latent;
 
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, UnaryOp, row};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
 use crate::engine::llama_cpp::architecture::Trait;
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
 use crate::engine::llama_cpp::context::ContextType;
 use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
+pub(super) use indexer::IndexerInput;
 
 /// The largest bias by distance (`f_max_alibi_bias` in `models/refact.cpp`, 0.1.161).
 const MAX_BIAS: f32 = 8.0;
@@ -25,7 +28,7 @@ pub(super) struct AttentionInput {
 
 /// Queries, keys and values by head: `[head size, heads, tokens]`.
 #[derive(Clone, Copy)]
-pub(super) struct Qkv {
+pub struct Qkv {
     pub q: TensorId,
     pub k: TensorId,
     pub v: TensorId,
@@ -33,7 +36,7 @@ pub(super) struct Qkv {
 
 /// Optional inputs of a block's attention.
 #[derive(Clone, Copy)]
-pub(super) struct AttentionExtras {
+pub struct AttentionExtras {
     /// Attention sinks.
     pub sinks: TensorId,
     /// MLA's weights that decompress V.
@@ -514,222 +517,5 @@ impl GraphBuilder<'_> {
             self.g[x].pin = self.placement.cpu;
         }
         x
-    }
-}
-
-// `DeepSeek` 2 and 3 (MLA): keys and values are derived from one compressed vector per token, the only one cached.
-
-impl GraphBuilder<'_> {
-    /// Queries, and the compressed vector with its rotary part: as cached, or decompressed to keys and values.
-    pub(super) fn latent_qkv(&mut self, il: usize, x: TensorId, positions: TensorId) -> (Qkv, AttentionExtras) {
-        let (n, heads) = (self.batch.n_tokens, self.hp.n_head[il]);
-        let ((head_k, head_v), lora) = self.latent(il);
-        let rope = self.hp.n_rot[0];
-        let plain = head_k.saturating_sub(rope);
-
-        let q = if self.weight(il, LlmTensor::AttnQ).is_some() {
-            self.multiply(il, LlmTensor::AttnQ, x)
-        } else {
-            let q = self.multiply(il, LlmTensor::AttnQA, x);
-            let q = self.rms(q, LlmTensor::AttnQANorm, il);
-            self.choose_tokens(il, x, q, positions);
-            self.multiply(il, LlmTensor::AttnQB, q)
-        };
-        let q = self.g.reshape(q, [head_k, heads, n, 1]);
-
-        let both = self.multiply(il, LlmTensor::AttnKvAMqa, x);
-        let stride = row(self.g[both].ty, lora + rope);
-        let compressed = self.g.window(both, [lora, n, 1, 1], [stride]);
-        let rotated = self.g.window(both, [rope, 1, n, 1], [stride, stride]);
-        let by_factors = self.architecture.has(Trait::RotatesMlaByFactors);
-        let factors = if by_factors { self.rope_factors(il) } else { TensorId::NONE };
-        let rotated =
-            if self.has(il, LlmTensor::AttnKNorm) { self.rms(rotated, LlmTensor::AttnKNorm, il) } else { rotated };
-        let rotated = self.latent_rope(rotated, positions, factors);
-        let compressed = self.rms(compressed, LlmTensor::AttnKvANorm, il);
-
-        if self.hp.mla.is_none() {
-            let kv = self.multiply(il, LlmTensor::AttnKvB, compressed);
-            let ty = self.g[kv].ty;
-            let strides = [row(ty, plain + head_v), row(ty, plain + head_v) * heads];
-            let k = self.g.window(kv, [plain, heads, n, 1], strides);
-            let v = self.g.window(kv, [head_v, heads, n, 1], strides);
-            let v = self.g.cont(v);
-            let q = if self.release.single_mla_rope {
-                self.g.rope(q, positions, factors)
-            } else {
-                let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
-                let q_rotated = self.g.rope(q_rotated, positions, factors);
-                self.g.concat(q_plain, q_rotated, 0)
-            };
-            let rotated = self.g.repeat(rotated, [rope, heads, n, 1]);
-            let k = self.g.concat(k, rotated, 0);
-            return (Qkv { q, k, v }, AttentionExtras::default());
-        }
-        let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
-        let q_rotated = self.latent_rope(q_rotated, positions, factors);
-        let q_plain = self.g.permute(q_plain, [0, 2, 1, 3]);
-        let absorbed = self.multiply(il, LlmTensor::AttnKB, q_plain);
-        let absorbed = self.g.permute(absorbed, [0, 2, 1, 3]);
-        let q = self.g.concat(absorbed, q_rotated, 0);
-        let v = self.g.reshape(compressed, [lora, 1, n, 1]);
-        let k = self.g.concat(v, rotated, 0);
-        let v_unfold = self.need(il, LlmTensor::AttnVB);
-        let sinks = self.weight(il, LlmTensor::AttnSinks);
-        (Qkv { q, k, v }, AttentionExtras { sinks, v_unfold, ..AttentionExtras::default() })
-    }
-
-    /// Attention whose result is multiplied by a gate from `x`, a value per head, and then made contiguous
-    /// (`models/bailingmoe3.cpp`, 0.1.161).
-    pub(super) fn gated_latent(&mut self, il: usize, x: TensorId, qkv: Qkv, extras: AttentionExtras) -> TensorId {
-        let (heads, n) = (self.hp.n_head[il], self.batch.n_tokens);
-        let y = self.attention_unprojected(il, qkv, extras);
-        let wide = self.g[y].ne[0];
-        let gate = self.linear(il, LlmTensor::AttnGate, x);
-        let gate = self.g.reshape(gate, [1, heads, n, 1]);
-        let gate = self.g.unary(gate, UnaryOp::Sigmoid);
-        let y = self.g.reshape(y, [wide / heads.max(1), heads, n, 1]);
-        let y = self.g.mul(y, gate);
-        let y = self.g.cont_as(y, [wide, n, 1, 1]);
-        self.linear(il, LlmTensor::AttnOutput, y)
-    }
-
-    /// Sizes of decompressed heads of K and V, and of the compressed vector without its rotary part.
-    fn latent(&self, il: usize) -> ((u64, u64), u64) {
-        let everywhere = (self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il))), self.hp.n_lora_kv);
-        self.hp.latent_swa.filter(|_| self.hp.is_swa[il]).unwrap_or(everywhere)
-    }
-
-    /// Rotary positions, unless the model has none.
-    fn latent_rope(&mut self, x: TensorId, positions: TensorId, factors: TensorId) -> TensorId {
-        if self.hp.has_rope { self.g.rope(x, positions, factors) } else { x }
-    }
-
-    /// The parts of every query, of `sizes` elements.
-    fn q_parts(&mut self, q: TensorId, sizes: [u64; 2]) -> [TensorId; 2] {
-        let Tensor { ne, nb, .. } = self.g[q];
-        sizes.map(|size| self.g.window(q, [size, ne[1], ne[2], 1], [nb[1], nb[2]]))
-    }
-
-    /// `weight · x`, without scale and bias.
-    pub(super) fn multiply(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
-        let weight = self.need(il, slot);
-        let y = self.g.mul_mat(weight, x);
-        self.with_adapters(il, slot, x, y, None)
-    }
-}
-
-// The lightning indexer of sparse attention (DSA): small queries and keys score every cached token, and attention
-// reads only those with the best scores (`models/deepseek32.cpp`, `models/glm-dsa.cpp`, 0.1.161).
-
-/// A batch's inputs for the indexer.
-#[derive(Clone, Copy)]
-pub(super) struct IndexerInput {
-    rows: TensorId,
-    mask: TensorId,
-    rotation: TensorId,
-}
-
-impl GraphBuilder<'_> {
-    pub(super) fn indexer_input(&mut self, cache: &KvCache) -> IndexerInput {
-        let n = self.batch.n_tokens;
-        let side = cache.rotation_k;
-        IndexerInput {
-            rows: self.g.input(Type::I64, [n, 1, 1, 1], "attn_inp_k_idxs"),
-            mask: self.g.input(Type::F16, [cache.size, n / cache.streams, 1, cache.streams], "attn_inp_kq_mask"),
-            rotation: self.g.input(Type::F32, [side, side, 1, 1], "attn_inp_k_rot"),
-        }
-    }
-
-    /// Chooses the tokens that block `il` attends to from its input `x` and compressed queries `q`, if it has an indexer;
-    /// otherwise those of the block before stay chosen.
-    pub(super) fn choose_tokens(&mut self, il: usize, x: TensorId, q: TensorId, positions: TensorId) {
-        let memory = self.memory;
-        let (Some(indexer), Some(cache), Some(input)) = (&self.hp.indexer, &memory.indexer, self.indexer) else {
-            return;
-        };
-        if !indexer.is_full[il] {
-            return;
-        }
-        let n = self.batch.n_tokens;
-        let q = self.linear(il, LlmTensor::IndexerAttnQB, q);
-        let q = self.g.reshape(q, [indexer.head_size, indexer.n_head, n, 1]);
-        let q = self.g.rope(q, positions, TensorId::NONE);
-        let k = self.linear(il, LlmTensor::IndexerAttnK, x);
-        let k = if self.architecture.has(Trait::IndexerNormIsOptional) && !self.has(il, LlmTensor::IndexerKNorm) {
-            let bias = self.bias(il, LlmTensor::IndexerKNorm);
-            self.norm_with(k, TensorId::NONE, bias, Norm::Layer, Some(il))
-        } else {
-            self.norm(k, LlmTensor::IndexerKNorm, Norm::Layer, il)
-        };
-        let k = self.g.reshape(k, [indexer.head_size, 1, n, 1]);
-        let k = self.g.rope(k, positions, TensorId::NONE);
-        // which changes no score
-        let rotates = !self.architecture.has(Trait::NoIndexerRotation);
-        let [q, k] = [q, k].map(|x| if rotates { self.g.mul_mat(input.rotation, x) } else { x });
-
-        let keys = self.indexer_keys(il, cache);
-        let stored = self.store(keys, k, input.rows);
-        self.g.expand(stored);
-
-        let weights = self.linear(il, LlmTensor::IndexerProj, x);
-        let (ty, streams) = (self.g[keys].ty, cache.streams);
-        let strides = [row(ty, indexer.head_size), row(ty, indexer.head_size), row(ty, indexer.head_size) * cache.size];
-        let k = self.g.window(keys, [indexer.head_size, 1, cache.size, streams], strides);
-        let [q, weights] = [(q, 2), (weights, 1)].map(|(x, dim)| self.by_stream(x, dim, streams));
-        let weights = self.g.scale(weights);
-        self.top_k = self.best_rows(il, [q, k, weights], input.mask, indexer.top_k);
-    }
-
-    /// The rows of a cache that score best, at most `top_k`.
-    pub(super) fn best_rows(
-        &mut self,
-        il: usize,
-        [q, k, weights]: [TensorId; 3],
-        mask: TensorId,
-        top_k: u64,
-    ) -> TensorId {
-        let scores = self.g.lightning_indexer(q, k, weights, mask);
-        self.label(scores, "indexer_score", Some(il));
-        let rows = self.g[scores].ne[0];
-        let chosen = self.g.top_k(scores, top_k.min(rows));
-        let chosen = self.g.cont(chosen);
-        self.label(chosen, "top_k", Some(il))
-    }
-
-    /// The keys of block `il`'s indexer.
-    pub(super) fn indexer_keys(&mut self, il: usize, cache: &KvCache) -> TensorId {
-        if let (false, Some(layer)) = (self.indexer_keys[il].is_some(), cache.layers[il]) {
-            let ne = [layer.k, cache.size, cache.streams, 1];
-            self.indexer_keys[il] = self.g.given(layer.ty_k, ne, Buffer::Cache(layer.place), "cache_k", il as i16);
-        }
-        self.indexer_keys[il]
-    }
-
-    /// A view of `x` that splits its dimension `dim`, the tokens, by stream.
-    pub(super) fn by_stream(&mut self, x: TensorId, dim: usize, streams: u64) -> TensorId {
-        let Tensor { mut ne, mut nb, .. } = self.g[x];
-        ne[dim] /= streams;
-        ne[3] = streams;
-        for stride in &mut nb[dim + 1..] {
-            *stride /= streams;
-        }
-        self.g.view(x, ne, nb)
-    }
-
-    /// `mask` with all but the rows `chosen` masked.
-    pub(super) fn mask_of_chosen(&mut self, mask: TensorId, chosen: TensorId) -> TensorId {
-        let nothing = self.g.fill(mask);
-        let Tensor { ne, nb, .. } = self.g[nothing];
-        let single = self.g.view(nothing, [1, ne[0], ne[1], ne[3]], [nb[0], nb[0], nb[1], nb[2]]);
-        let Tensor { ne: [k, tokens, _, streams], nb, .. } = self.g[chosen];
-        let chosen = self.g.view(chosen, [k, tokens, streams, 1], [nb[0], nb[1], nb[2], nb[3] * streams]);
-        let ty = if self.architecture.has(Trait::MaskKeepsType) { self.g[mask].ty } else { Type::F32 };
-        let zeros = self.g.add_tensor(Tensor::new(ty, [1, k, tokens, streams]));
-        let zeros = self.g.fill(zeros);
-        let open = self.g.set_rows(single, zeros, chosen);
-        let nb = self.g[open].nb;
-        let open = self.g.view(open, ne, [nb[0], nb[2], nb[3], nb[3]]);
-        self.g.add(open, mask)
     }
 }

@@ -210,9 +210,7 @@ impl Encoder {
         let input = Input::Image { width: side, height: side, batch };
         (is_larger && check_image(&self.hparams, side, side).is_ok()).then_some(input)
     }
-}
 
-impl Encoder {
     /// Tokens of one input.
     pub fn tokens(&self, input: Input) -> u64 {
         match input {
