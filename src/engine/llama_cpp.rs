@@ -35,6 +35,7 @@ mod probe;
 pub mod projector;
 pub mod release;
 mod resolved;
+mod runs;
 mod server_params;
 pub mod speculation;
 mod tensor_split;

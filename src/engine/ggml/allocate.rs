@@ -39,6 +39,8 @@ struct Allocation {
     address: Address,
     /// Allocated size.
     bytes: u64,
+    /// The step in which it was allocated.
+    from: usize,
     /// Index into the lifetimes, if these are recorded.
     life: usize,
 }
@@ -68,6 +70,39 @@ impl Piece {
     }
 }
 
+/// What is free and what is held before a step.
+#[derive(Clone, Debug)]
+pub struct AllocatorState {
+    step: usize,
+    /// Per device, its chunks.
+    chunks: Vec<Vec<Chunk>>,
+    /// What is held, by age.
+    held: Vec<Held>,
+}
+
+/// A tensor that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    /// The step in which it was allocated.
+    from: usize,
+    place: BackendId,
+    chunk: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+impl AllocatorState {
+    /// Whether the same is free, and the same is held, of the same age unless it is older than `since`.
+    pub fn equals(&self, other: &Self, since: &Self) -> bool {
+        let aged = |state: &Self| {
+            let age = |from: usize| if from < since.step { (from, 0) } else { (usize::MAX, state.step - from) };
+            let held = state.held.iter().map(|held| (age(held.from), Held { from: 0, ..*held }));
+            held.collect::<Vec<_>>()
+        };
+        self.chunks == other.chunks && aged(self) == aged(other)
+    }
+}
+
 /// What each device must reserve for `schedule`. `lifetimes` receives every allocation's lifetime.
 pub fn reserve(
     graph: &Graph,
@@ -75,6 +110,17 @@ pub fn reserve(
     backends: &[BackendRef],
     lifetimes: Option<&mut Vec<Lifetime>>,
 ) -> Vec<Piece> {
+    reserve_seen(graph, schedule, backends, lifetimes, &[]).0
+}
+
+/// The same, with the states before these steps, which ascend.
+pub fn reserve_seen(
+    graph: &Graph,
+    schedule: &Schedule,
+    backends: &[BackendRef],
+    lifetimes: Option<&mut Vec<Lifetime>>,
+    seen: &[usize],
+) -> (Vec<Piece>, Vec<AllocatorState>) {
     let mut allocator = Allocator {
         graph,
         backends,
@@ -83,12 +129,13 @@ pub fn reserve(
         lifetimes,
         step: 0,
     };
-    allocator.walk(schedule);
-    allocator.blocks.iter().map(DynAlloc::reserved).collect()
+    let states = allocator.walk(schedule, seen);
+    (allocator.blocks.iter().map(DynAlloc::reserved).collect(), states)
 }
 
 impl Allocator<'_> {
-    fn walk(&mut self, schedule: &Schedule) {
+    /// The states before the steps `seen`.
+    fn walk(&mut self, schedule: &Schedule, seen: &[usize]) -> Vec<AllocatorState> {
         let graph = self.graph;
         for &(leaf, place) in &schedule.leafs {
             self.allocate(leaf, place);
@@ -109,8 +156,12 @@ impl Allocator<'_> {
                 }
             }
         }
+        let (mut states, mut seen) = (Vec::with_capacity(seen.len()), seen.iter().peekable());
         for (step, &(id, place)) in schedule.nodes.iter().enumerate() {
             self.step = step;
+            if seen.next_if(|at| **at == step).is_some() {
+                states.push(self.state());
+            }
             let node = &graph[id];
             for source in graph.sources(node) {
                 self.allocate(source, place);
@@ -125,6 +176,22 @@ impl Allocator<'_> {
                 life.until = schedule.nodes.len();
             }
         }
+        states
+    }
+
+    /// The state before this step.
+    fn state(&self) -> AllocatorState {
+        let held = self.allocations.iter().filter(|allocation| allocation.held);
+        let held = held.map(|Allocation { from, place, address: Address { chunk, offset }, bytes, .. }| Held {
+            from: *from,
+            place: *place,
+            chunk: *chunk,
+            offset: *offset,
+            bytes: *bytes,
+        });
+        let mut held: Vec<Held> = held.collect();
+        held.sort_unstable();
+        AllocatorState { step: self.step, chunks: self.blocks.iter().map(|block| block.chunks.clone()).collect(), held }
     }
 
     /// Allocates `id` unless it is allocated or a view: in place of an operand if possible.
@@ -200,7 +267,7 @@ impl Allocator<'_> {
 
     fn record(&mut self, id: TensorId, place: BackendId, address: Address, bytes: u64, takes_over: TensorId) {
         let allocation = &mut self.allocations[id.index()];
-        (allocation.place, allocation.address, allocation.bytes) = (place, address, bytes);
+        *allocation = Allocation { place, address, bytes, from: self.step, ..*allocation };
         if let Some(lifetimes) = &mut self.lifetimes {
             allocation.life = lifetimes.len();
             lifetimes.push(Lifetime {
@@ -237,13 +304,14 @@ struct Address {
     pub offset: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FreeBlock {
     offset: u64,
     size: u64,
 }
 
 /// One buffer: its free blocks by offset, and its highest used offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Chunk {
     free: Vec<FreeBlock>,
     used: u64,

@@ -7,6 +7,7 @@ pub mod cuda;
 pub mod metal;
 pub mod vulkan;
 
+use super::Type;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +17,17 @@ use super::tensor::{Buffer, Op, Tensor, TensorId, row};
 pub use cuda::Cuda;
 pub use metal::Metal;
 pub use vulkan::Vulkan;
+
+/// The type that stands for those of weights which no backend tells from one another.
+pub const fn alike(ty: Type) -> Type {
+    match ty {
+        Type::Q5K | Type::Q6K => Type::Q4K,
+        Type::Q3K | Type::Iq1S | Type::Iq1M | Type::Iq2Xxs | Type::Iq2Xs | Type::Iq2S | Type::Iq3Xxs | Type::Iq3S => {
+            Type::Q2K
+        }
+        _ => ty,
+    }
+}
 
 /// A device as seen by the scheduler and the allocator (`ggml_backend_i`, `ggml_backend_device_i` and
 /// `ggml_backend_buffer_type_i` in `ggml-backend-impl.h`, 0.1.161).

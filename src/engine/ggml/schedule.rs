@@ -82,6 +82,8 @@ pub struct Schedule {
     pub splits: Vec<Split>,
     /// Inputs of all splits.
     pub inputs: Vec<TensorId>,
+    /// The operation that reads each of them first: an index into [`Graph::nodes`] at scheduling time.
+    pub input_nodes: Vec<usize>,
     /// The first copy of each of them.
     pub input_copies: Vec<TensorId>,
     /// Operations and the copies between splits, with the device that holds each result.
@@ -97,10 +99,11 @@ pub struct Schedule {
 impl Schedule {
     /// Clears the schedule, keeping its capacity.
     pub fn clear(&mut self) {
-        let Self { places, splits, inputs, input_copies, nodes, leafs, copies, overflows } = self;
+        let Self { places, splits, inputs, input_nodes, input_copies, nodes, leafs, copies, overflows } = self;
         places.clear();
         splits.clear();
         inputs.clear();
+        input_nodes.clear();
         input_copies.clear();
         nodes.clear();
         leafs.clear();

@@ -171,6 +171,22 @@ impl Memory {
         self.caches().map(|cache| cache.v_transposed).next()
     }
 
+    /// What the graph of block `il` depends on of its caches and states.
+    pub(super) fn traits_of(&self, il: usize) -> Vec<u64> {
+        let cache = |cache: &KvCache| match cache.layers.get(il).copied().flatten() {
+            Some(KvLayer { owner, place, ty_k, ty_v, k, v }) => {
+                let types = [ty_k, ty_v].map(|ty| ty as u64);
+                [1, (owner == il).into(), place.into(), types[0], types[1], k, v.map_or(0, |v| v + 1)]
+            }
+            None => [0; 7],
+        };
+        let place =
+            |places: &[Option<BackendId>]| places.get(il).copied().flatten().map_or(0, |place| 1 + u64::from(place));
+        let states = self.compressors().map(|compressor| place(&compressor.states.layers));
+        let states = states.chain(self.recurrent.iter().map(|recurrent| place(&recurrent.layers)));
+        self.caches().flat_map(cache).chain(states).collect()
+    }
+
     /// Bytes of a block's caches, on any device.
     pub fn of_block(&self, il: usize) -> u64 {
         let kv = self.caches().filter(|cache| !cache.shared).filter_map(|cache| {

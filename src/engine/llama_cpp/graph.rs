@@ -8,6 +8,7 @@
 mod arctic;
 mod attention;
 mod bitnet;
+pub(super) mod block_traits;
 mod deci;
 mod deepseek4;
 mod delta_net;
@@ -67,6 +68,8 @@ pub struct GraphModel<'a> {
     pub memory: &'a Memory,
     /// The model that it drafts for, if it uses tensors of that.
     pub target: Option<&'a DraftTarget<'a>>,
+    /// The blocks that are built, ascending.
+    pub blocks: &'a [usize],
 }
 
 /// A graph under construction and its inputs.
@@ -81,6 +84,8 @@ pub(super) struct GraphBuilder<'a> {
     target: Option<&'a DraftTarget<'a>>,
     cx: &'a Cparams,
     batch: Batch,
+    /// The blocks that are built, ascending.
+    blocks: &'a [usize],
     /// Weights already in the graph, by weight and device.
     known: Vec<TensorId>,
     /// KV caches already in the graph: per block, K and V.
@@ -150,11 +155,11 @@ pub fn build_attention(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch,
 
 impl<'a> GraphBuilder<'a> {
     fn new(loaded: &GraphModel<'a>, context: &'a Cparams, batch: Batch, graph: &'a mut Graph) -> Self {
-        let GraphModel { model, placement, memory, target } = *loaded;
+        let GraphModel { model, placement, memory, target, blocks } = *loaded;
         let hp = &model.hparams;
         let devices = usize::from(placement.cpu) + 1;
         graph.clear();
-        graph.reserve(hp.n_layer_all * 128);
+        graph.reserve((blocks.len() + 1) * 128);
         Self {
             g: graph,
             release: model.release,
@@ -166,6 +171,7 @@ impl<'a> GraphBuilder<'a> {
             target,
             cx: context,
             batch,
+            blocks,
             known: vec![TensorId::NONE; model.weights.all.len() * devices],
             caches: vec![[TensorId::NONE; 2]; hp.n_layer_all],
             indexer_keys: vec![TensorId::NONE; hp.n_layer_all],

@@ -24,13 +24,13 @@ const MAX_ELEMENTS: u64 = 512;
 pub(super) fn refusal(header: &Header, hparams: &Hparams) -> Option<String> {
     let architecture = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
     let file = FileHeader { header, hparams, architecture };
-    let sections = || Section::of_all().into_iter().chain(Section::of(architecture));
-    let lines = || sections().flat_map(Section::lines);
+    let sections: Vec<_> = Section::of_all().into_iter().chain(Section::of(architecture)).collect();
+    let mut lines = sections.iter().copied().flat_map(Section::lines);
     file.byte_order()
         .or_else(|| file.nested_list())
         .or_else(|| header.misplaced.clone())
-        .or_else(|| lines().find_map(|line| file.unmet(&line)))
-        .or_else(|| file.tensors(&sections().collect::<Vec<_>>()))
+        .or_else(|| lines.find_map(|line| file.unmet(&line)))
+        .or_else(|| file.tensors(&sections))
 }
 
 /// A header and what was read of it.
@@ -278,7 +278,9 @@ impl<'f> TensorsAsked<'f> {
             Range::Some => 0..self.last + 1,
         };
         let shape_by_block = line.dimensions.iter().any(|text| expression::depends_on_block(text));
-        let (mut holds, mut shape) = (None, None);
+        // what is equal in all blocks is found out once
+        let wanted_by_block = by_block || shape_by_block || line.depends_on_tensors();
+        let (mut holds, mut shape, mut wanted) = (None, None, None);
         let in_blocks = group.range != Range::Model;
         for il in blocks {
             let at = in_blocks.then_some(il);
@@ -300,8 +302,10 @@ impl<'f> TensorsAsked<'f> {
             }
             let dims = shape.as_deref().unwrap_or_default();
             let requires = condition == Some(true) && self.has_blocks && il < self.blocks && group.range != Range::Some;
-            let wanted = line.tensors(dims, &|name| self.index(name, at).is_some());
-            for wanted in wanted {
+            if wanted_by_block || wanted.is_none() {
+                wanted = Some(line.tensors(dims, &|name| self.index(name, at).is_some()));
+            }
+            for wanted in wanted.iter().flatten() {
                 self.want(&wanted.name, at, &wanted.dims, requires && wanted.required);
             }
         }
@@ -321,12 +325,10 @@ impl<'f> TensorsAsked<'f> {
         let tensor = &self.tensors[index];
         let dim = |at: usize| tensor.dims.get(at).copied().unwrap_or(1);
         // a dimension that is not known may be any; a shape that is not known at all has one of these
-        let expected: Vec<u64> = (0..4)
-            .map(|at| match dims.get(at) {
-                Some(known) => known.and_then(|known| u64::try_from(known).ok()).unwrap_or_else(|| dim(at)),
-                None => 1,
-            })
-            .collect();
+        let expected: [u64; 4] = std::array::from_fn(|at| match dims.get(at) {
+            Some(known) => known.and_then(|known| u64::try_from(known).ok()).unwrap_or_else(|| dim(at)),
+            None => 1,
+        });
         let suits = dims == [None] || (0..4).all(|at| dim(at) == expected[at]);
         self.state[index] = match std::mem::take(&mut self.state[index]) {
             _ if suits => TensorState::Asked,

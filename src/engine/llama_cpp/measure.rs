@@ -12,6 +12,7 @@ use super::graph::GraphModel;
 use super::loaded::LoadedModel;
 use super::placement::{LayerSplit, Placement};
 use super::probe::Probe;
+use super::runs::{BlockStarts, BuiltBlocks, LeftOut};
 use super::weight_buffers::WeightsInRam;
 use crate::engine::ggml::allocate::{self, Lifetime, Piece};
 use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler, SchedulerRules};
@@ -49,6 +50,8 @@ pub struct Measurer<'a> {
     /// The context beside which a draft is made.
     target: Option<&'a DraftTarget<'a>>,
     before: Before,
+    /// Graphs are built whole, to be shown.
+    whole: bool,
     /// The devices' properties, RAM last.
     backends: Vec<BackendRef>,
 }
@@ -64,6 +67,8 @@ pub struct MeasuredGraphs {
     schedule: Schedule,
     /// What each device reserves for it.
     compute: Vec<Piece>,
+    /// What the graph lacks.
+    left_out: Vec<LeftOut>,
     /// The other graphs of a load that may reserve more.
     besides: Vec<ReservedGraph>,
 }
@@ -74,6 +79,8 @@ struct MeasureLayout {
     context: Cparams,
     placement: Placement,
     memory: Memory,
+    /// The blocks of its graphs that are built.
+    blocks: BuiltBlocks,
     pipeline: Pipeline,
     /// Bytes of the cache of experts per device, RAM last, if there is one.
     moe_cache: Option<Vec<u64>>,
@@ -81,7 +88,14 @@ struct MeasureLayout {
 
 impl<'a> Measurer<'a> {
     pub fn new(model: &'a LoadedModel, devices: &'a [Device]) -> Self {
-        Self { model, devices, target: None, before: Before::default(), backends: devices::backends(devices) }
+        Self {
+            model,
+            devices,
+            target: None,
+            before: Before::default(),
+            whole: false,
+            backends: devices::backends(devices),
+        }
     }
 
     /// The same for a draft beside `target`.
@@ -94,6 +108,12 @@ impl<'a> Measurer<'a> {
     #[must_use]
     pub fn after(self, before: Before) -> Self {
         Self { before, ..self }
+    }
+
+    /// The same with graphs that have all blocks, to be shown.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// Measures what llama.cpp reserves on the devices and in RAM.
@@ -147,7 +167,7 @@ impl<'a> Measurer<'a> {
                 MemoryBreakdown { refused_pipeline: Some(refused), ..self.measured(&graphs.layout, &graphs.compute) };
         }
         measured.in_ram = placement.in_ram(self.model);
-        graphs.besides = self.besides(&graphs.layout)?;
+        graphs.besides = self.besides(&mut graphs.layout)?;
         for (device, piece) in graphs.besides.iter().flat_map(|graph| graph.reserved.iter().enumerate()) {
             if piece.bytes > measured.compute[device] {
                 measured.compute[device] = piece.bytes;
@@ -171,15 +191,16 @@ impl<'a> Measurer<'a> {
     /// As [`Self::measure`].
     fn token_graph(&self, graphs: &mut MeasuredGraphs, passes: Option<&mut PassTrace>) -> Result<(), LoadError> {
         let MeasuredGraphs { layout, pins, graph, schedule, .. } = graphs;
-        self.graph_of(layout, layout.context.probe(1), *pins, (graph, schedule), passes)
+        self.graph_of(layout, layout.context.probe(1), *pins, (graph, schedule), passes).map(drop)
     }
 
     /// Graphs with their details.
     pub fn details(&self, graphs: MeasuredGraphs) -> AllocationDetails {
         let mut lifetimes = Vec::new();
         self.allocate(&graphs, Some(&mut lifetimes));
-        let MeasuredGraphs { layout: MeasureLayout { memory, pipeline, .. }, graph, schedule, besides, .. } = graphs;
-        AllocationDetails { memory, graph, schedule, lifetimes, pipeline, besides }
+        let MeasuredGraphs { layout, graph, schedule, left_out, besides, .. } = graphs;
+        let MeasureLayout { memory, pipeline, .. } = layout;
+        AllocationDetails { memory, graph, schedule, lifetimes, left_out, pipeline, besides }
     }
 
     /// Everything but the graph. `graph` is overwritten.
@@ -196,15 +217,20 @@ impl<'a> Measurer<'a> {
         }
         let mut context = Cparams::new(options, self.model)?;
         let memory = Memory::new(self.model, &context, placement, self.target);
-        let probe =
-            Probe { model: self.model, placement, memory: &memory, target: self.target, backends: &self.backends };
+        let Self { model, target, backends, .. } = self;
+        let blocks = if self.whole || target.is_some() {
+            BuiltBlocks::all(model)
+        } else {
+            BuiltBlocks::of(model, placement, &memory, &context)
+        };
+        let probe = Probe { model, placement, memory: &memory, target: *target, backends, blocks: &blocks.blocks };
         probe.resolve(&mut context, options, graph)?;
         let moe_cache =
             options.moe_cache.as_ref().map(|cache| cache.place(self.model, placement, self.devices, &self.backends));
         let moe_cache = moe_cache.transpose()?;
         let mut pipeline = Pipeline::of(self.devices, placement, &context);
         pipeline.no_moe_cache = moe_cache.is_none();
-        Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline, moe_cache })
+        Ok(MeasureLayout { context, placement: placement.clone(), memory, blocks, pipeline, moe_cache })
     }
 
     /// Whether what is measured can be allocated, pipeline and all.
@@ -230,21 +256,50 @@ impl<'a> Measurer<'a> {
     ) -> Result<MeasuredGraphs, LoadError> {
         let (mut graph, schedule) = overwritten.map(|graphs| (graphs.graph, graphs.schedule)).unwrap_or_default();
         let layout = self.lay_out(placement, options, &mut graph)?;
-        let (options, compute, besides) = (options.clone(), Vec::new(), Vec::new());
-        let mut graphs = MeasuredGraphs { options, layout, pins, graph, schedule, compute, besides };
+        let (options, compute, left_out, besides) = (options.clone(), Vec::new(), Vec::new(), Vec::new());
+        let mut graphs = MeasuredGraphs { options, layout, pins, graph, schedule, compute, left_out, besides };
         self.build(&mut graphs, passes)?;
         Ok(graphs)
     }
 
     /// Builds the prompt graph of a layout, schedules and allocates it.
     fn build(&self, graphs: &mut MeasuredGraphs, passes: Option<&mut PassTrace>) -> Result<(), LoadError> {
-        let MeasuredGraphs { layout, pins, graph, schedule, .. } = graphs;
-        self.graph_of(layout, layout.context.reserved(), *pins, (graph, schedule), passes)?;
-        graphs.compute = self.allocate(graphs, None);
+        let MeasuredGraphs { layout, pins, graph, schedule, compute, left_out, .. } = graphs;
+        let batch = layout.context.reserved();
+        (*compute, *left_out) = self.allocated(layout, batch, *pins, (graph, schedule), passes, None)?;
         Ok(())
     }
 
-    /// Builds the graph of `batch` and schedules it.
+    /// Builds the graph of `batch`, schedules and allocates it: what each device reserves, and what the graph lacks. It has
+    /// all blocks unless a run of equal ones is seen to come back to an earlier state.
+    fn allocated(
+        &self,
+        layout: &mut MeasureLayout,
+        batch: Batch,
+        pins: bool,
+        (graph, schedule): (&mut Graph, &mut Schedule),
+        mut passes: Option<&mut PassTrace>,
+        mut lifetimes: Option<&mut Vec<Lifetime>>,
+    ) -> Result<(Vec<Piece>, Vec<LeftOut>), LoadError> {
+        loop {
+            let starts = self.graph_of(layout, batch, pins, (graph, schedule), passes.as_deref_mut())?;
+            let seen = starts.as_ref().map(|starts| starts.steps(schedule)).unwrap_or_default();
+            if let Some(lifetimes) = &mut lifetimes {
+                lifetimes.clear();
+            }
+            let lifetimes = lifetimes.as_deref_mut();
+            let (pieces, states) = allocate::reserve_seen(graph, schedule, &self.backends, lifetimes, &seen);
+            let settled = starts.and_then(|starts| {
+                starts.settled(&layout.blocks, graph, schedule, &seen, &states, layout.placement.cpu)
+            });
+            if let Some(left_out) = settled {
+                return Ok((pieces, left_out));
+            }
+            layout.blocks = BuiltBlocks::all(self.model);
+        }
+    }
+
+    /// Builds the graph of `batch` and schedules it: where the runs of its blocks begin, if they are found.
     fn graph_of(
         &self,
         layout: &MeasureLayout,
@@ -252,12 +307,13 @@ impl<'a> Measurer<'a> {
         pins: bool,
         (graph, schedule): (&mut Graph, &mut Schedule),
         mut passes: Option<&mut PassTrace>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<Option<BlockStarts>, LoadError> {
         let Self { model, target, backends, .. } = self;
-        let MeasureLayout { context, placement, memory, pipeline, .. } = layout;
-        let loaded = GraphModel { model, placement, memory, target: *target };
+        let MeasureLayout { context, placement, memory, blocks, pipeline, .. } = layout;
+        let loaded = GraphModel { model, placement, memory, target: *target, blocks: &blocks.blocks };
         architectures::build(&loaded, context, batch, graph)?;
-        self.check_room(layout, graph)?;
+        let starts = BlockStarts::of(blocks, graph);
+        self.check_room(layout, graph, starts.as_ref())?;
         if let Some(tensor) = refused_cache(graph, backends) {
             return Err(LoadError::settings(format!(
                 "llama.cpp would end with an error: one layer's cache takes {}, more than a GPU here can use at once, or \
@@ -286,12 +342,12 @@ impl<'a> Measurer<'a> {
                  scheduler holds: put all layers on one device",
             ));
         }
-        Ok(())
+        Ok(starts)
     }
 
     /// Whether llama.cpp has room for a graph: an operation and an input each have a place in a list, and all tensors one
     /// in a table of a prime number of places (`ggml_hash_size` in `ggml.c`, 0.1.161).
-    fn check_room(&self, layout: &MeasureLayout, graph: &Graph) -> Result<(), LoadError> {
+    fn check_room(&self, layout: &MeasureLayout, graph: &Graph, starts: Option<&BlockStarts>) -> Result<(), LoadError> {
         const PRIMES: [u64; 10] = [1031, 2053, 4099, 8209, 16_411, 32_771, 65_537, 131_101, 262_147, 524_309];
         let MeasureLayout { context, placement, .. } = layout;
         if context.drafting.samplers {
@@ -302,7 +358,9 @@ impl<'a> Measurer<'a> {
         // of a pair the two matrices, their products, the factor and the sum
         let room = room + 6 * context.adapters.as_ref().map_or(0, |adapters| adapters.len());
         let inputs = graph.leafs.iter().filter(|id| graph[**id].buffer == Buffer::Unallocated).count();
-        let (listed, all) = ((graph.nodes.len() + inputs) as u64, (graph.nodes.len() + graph.leafs.len()) as u64);
+        let (nodes, leafs) = starts.map_or((0, 0), |starts| starts.left_out(&layout.blocks));
+        let (nodes, leafs) = (graph.nodes.len() + nodes, graph.leafs.len() + leafs);
+        let (listed, all) = ((nodes + inputs) as u64, (nodes + leafs) as u64);
         let table = PRIMES.into_iter().find(|prime| *prime >= room);
         if listed <= room && table.is_none_or(|table| all <= table) {
             return Ok(());
@@ -315,16 +373,16 @@ impl<'a> Measurer<'a> {
 
     /// The graphs that a load reserves besides the prompt graph, as far as they may take more
     /// (`llama_context::sched_reserve` in `llama-context.cpp`, 0.1.161).
-    fn besides(&self, layout: &MeasureLayout) -> Result<Vec<ReservedGraph>, LoadError> {
+    fn besides(&self, layout: &mut MeasureLayout) -> Result<Vec<ReservedGraph>, LoadError> {
         let context = &layout.context;
         let token = layout.reserves_token_graph().then(|| context.probe(1));
         let of_one = self.model.family.architecture.has(Trait::ReservesOneSequence) && context.n_seq_max > 1;
         let again = of_one.then(|| context.reserved_for(1));
         let reserve = |batch: Batch| {
             let (mut graph, mut schedule, mut lifetimes) = Default::default();
-            self.graph_of(layout, batch, self.model.release.reserves_pinned, (&mut graph, &mut schedule), None)?;
-            let reserved = allocate::reserve(&graph, &schedule, &self.backends, Some(&mut lifetimes));
-            Ok(ReservedGraph { batch, graph, schedule, lifetimes, reserved })
+            let (pins, of) = (self.model.release.reserves_pinned, (&mut graph, &mut schedule));
+            let (reserved, left_out) = self.allocated(layout, batch, pins, of, None, Some(&mut lifetimes))?;
+            Ok(ReservedGraph { batch, graph, schedule, lifetimes, left_out, reserved })
         };
         token.into_iter().chain(again).map(reserve).collect()
     }
@@ -352,6 +410,12 @@ impl<'a> Measurer<'a> {
 }
 
 impl MeasuredGraphs {
+    /// Blocks that are built.
+    #[cfg(test)]
+    pub fn built_blocks(&self) -> usize {
+        self.layout.blocks.blocks.len()
+    }
+
     /// Whether building them again would give the same.
     fn are_of(&self, placement: &Placement, options: &ContextParams, pins: bool) -> bool {
         let same_question = self.layout.placement == *placement && self.options == *options;
@@ -498,6 +562,8 @@ pub struct AllocationDetails {
     pub schedule: Schedule,
     /// The lifetime of every allocation.
     pub lifetimes: Vec<Lifetime>,
+    /// What the graph lacks.
+    pub left_out: Vec<LeftOut>,
     /// Whether pipeline parallelism is used, and why or why not.
     pub pipeline: Pipeline,
     /// The other graphs of a load that may reserve more.
@@ -515,6 +581,8 @@ pub struct ReservedGraph {
     pub schedule: Schedule,
     /// The lifetime of every allocation.
     pub lifetimes: Vec<Lifetime>,
+    /// What the graph lacks.
+    pub left_out: Vec<LeftOut>,
     /// What each device reserves for it.
     pub reserved: Vec<Piece>,
 }
@@ -525,6 +593,16 @@ pub(super) struct Allocated<'a> {
     pub graph: &'a Graph,
     pub schedule: &'a Schedule,
     pub lifetimes: &'a [Lifetime],
+    pub left_out: &'a [LeftOut],
+}
+
+impl Allocated<'_> {
+    /// A step, and the number of steps, in the graph with all blocks.
+    pub fn in_whole(&self, step: usize) -> (usize, usize) {
+        let lacks =
+            |step: usize| self.left_out.iter().filter(|lack| lack.before <= step).map(|lack| lack.steps).sum::<usize>();
+        (step + lacks(step), self.schedule.nodes.len() + lacks(usize::MAX))
+    }
 }
 
 impl AllocationDetails {
@@ -534,11 +612,13 @@ impl AllocationDetails {
             let on_place = lifetimes.iter().filter(|life| life.place == place);
             on_place.map(|life| (life.chunk, life.offset.saturating_add(life.bytes))).max()
         };
-        let prompt = Allocated { graph: &self.graph, schedule: &self.schedule, lifetimes: &self.lifetimes };
-        let besides = self.besides.iter().map(|ReservedGraph { graph, schedule, lifetimes, .. }| Allocated {
+        let Self { graph, schedule, lifetimes, left_out, .. } = self;
+        let prompt = Allocated { graph, schedule, lifetimes, left_out };
+        let besides = self.besides.iter().map(|ReservedGraph { graph, schedule, lifetimes, left_out, .. }| Allocated {
             graph,
             schedule,
             lifetimes,
+            left_out,
         });
         besides.fold(prompt, |most, other| if here(other.lifetimes) > here(most.lifetimes) { other } else { most })
     }
@@ -571,7 +651,7 @@ impl LoadedModel {
         reservation: Reservation,
         passes: Option<&mut PassTrace>,
     ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        let measurer = Measurer::new(self, devices);
+        let measurer = Measurer::new(self, devices).whole();
         let (measured, graphs) = measurer.reserve(&self.place(devices, spread), options, reservation, None, passes)?;
         Ok((measured, measurer.details(graphs)))
     }
@@ -588,7 +668,7 @@ impl LoadedModel {
         options: &ContextParams,
         passes: &mut PassTrace,
     ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        let measurer = Measurer::new(self, devices);
+        let measurer = Measurer::new(self, devices).whole();
         let placement = self.place(devices, spread);
         let (measured, mut graphs) = measurer.reserve(&placement, options, Reservation::Loaded, None, None)?;
         measurer.token_graph(&mut graphs, Some(passes))?;

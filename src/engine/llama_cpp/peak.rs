@@ -31,7 +31,7 @@ pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &Alloca
     }
     let node =
         details.schedule.nodes.get(step).map_or_else(String::new, |(id, _)| name(&details.graph[*id], details.graph));
-    let steps = details.schedule.nodes.len();
+    let (step, steps) = details.in_whole(step);
     Peak { device, bytes: Bytes(bytes), node, step: (step + 1).min(steps), steps, alive }
 }
 

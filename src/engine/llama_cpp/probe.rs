@@ -23,6 +23,8 @@ pub(super) struct Probe<'a> {
     pub memory: &'a Memory,
     pub target: Option<&'a DraftTarget<'a>>,
     pub backends: &'a [BackendRef],
+    /// The blocks that are built, ascending.
+    pub blocks: &'a [usize],
 }
 
 /// The graph probed last. Most probes only confirm what their graph was built with, so the next asks the same graph.
@@ -74,7 +76,8 @@ impl Probe<'_> {
     }
 
     const fn graph_model(&self) -> GraphModel<'_> {
-        GraphModel { model: self.model, placement: self.placement, memory: self.memory, target: self.target }
+        let Self { model, placement, memory, target, blocks, .. } = *self;
+        GraphModel { model, placement, memory, target, blocks }
     }
 
     /// Whether the device of every block with a cache can compute its attention.
@@ -200,8 +203,9 @@ mod tests {
                 let Ok(context) = Cparams::new(&options, &loaded) else { continue };
                 let memory = Memory::new(&loaded, &context, &placement, None);
                 let backends = crate::engine::llama_cpp::devices::backends(&devices);
-                let probe =
-                    Probe { model: &loaded, placement: &placement, memory: &memory, target: None, backends: &backends };
+                let (placement, memory, backends) = (&placement, &memory, &backends);
+                let blocks: Vec<usize> = (0..loaded.hparams.n_layer()).collect();
+                let probe = Probe { model: &loaded, placement, memory, target: None, backends, blocks: &blocks };
                 check(&probe, &context);
             }
         }

@@ -83,6 +83,7 @@ impl Scheduler<'_> {
                 if !copies.of(source, place).is_some() {
                     *copies.of(source, place) = schedule.copy(graph, source, place, copies.count);
                     schedule.inputs.push(source);
+                    schedule.input_nodes.push(node);
                     schedule.input_copies.push(*copies.of(source, place));
                 }
                 graph.operands[operand] = *copies.of(source, place);

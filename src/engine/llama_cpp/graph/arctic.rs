@@ -9,7 +9,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 impl GraphBuilder<'_> {
     pub fn arctic(&mut self) {
         let [mut x, positions, out_ids] = self.begin();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = self.rotated_attention(il, y, positions, TensorId::NONE);
             let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);

@@ -86,7 +86,8 @@ impl GraphBuilder<'_> {
         let drafts = self.cx.ctx_type == ContextType::Mtp || self.hp.has_router_block || self.hp.n_layer() == 0;
         let end = if drafts { self.hp.n_layer_all } else { self.hp.n_layer() };
         let uncached = self.is_uncached();
-        let blocks: Vec<usize> = (0..end).filter(|il| !uncached && cached(il)).collect();
+        let is_built = |il: &usize| drafts || self.blocks.contains(il);
+        let blocks: Vec<usize> = (0..end).filter(|il| !uncached && is_built(il) && cached(il)).collect();
         for il in blocks {
             let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
             // values that are a part of the keys have a size that their cache does not tell

@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 impl GraphBuilder<'_> {
     pub fn bitnet(&mut self) {
         let [mut x, positions, out_ids] = self.begin();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let qkv = self.qkv(il, y);
             let qkv = self.rotate(qkv, positions, TensorId::NONE);

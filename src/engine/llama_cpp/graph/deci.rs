@@ -9,7 +9,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 impl GraphBuilder<'_> {
     pub fn deci(&mut self) {
         let [mut x, positions, out_ids] = self.begin();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
             let mut y = x;
             if heads > 0 {

@@ -54,7 +54,7 @@ impl GraphBuilder<'_> {
         };
         self.g.expand(window.mask);
         let mut x = self.spread_over_streams(x);
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.mean_layer_input(il, x);
             x = self.deepseek4_half(il, x, OF_ATTENTION, |build, y| {
                 let y = build.rms(y, LlmTensor::AttnNorm, il);

@@ -18,7 +18,7 @@ impl GraphBuilder<'_> {
     /// Qwen 3 Next and 3.5, dense or with experts.
     pub fn qwen3_next(&mut self) {
         let (states, [mut x, positions, out_ids]) = self.begin_hybrid();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             let residual = x;
             let y = self.rms(x, LlmTensor::AttnNorm, il);

@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 /// Parallel streams; the first is the active one (`llama-hparams.h`, 0.1.161).
 const STREAMS: u64 = 4;
 /// The first blocks, whose activations are sparse (`models.h`, 0.1.161).
-const SPARSE_BLOCKS: usize = 10;
+pub(super) const SPARSE_BLOCKS: usize = 10;
 
 impl GraphBuilder<'_> {
     pub fn gemma3n(&mut self) {
@@ -19,7 +19,7 @@ impl GraphBuilder<'_> {
         self.attention_inputs();
         let per_layer = self.per_layer_inputs(x, TensorId::NONE);
         let mut streams = self.streams_of(x);
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let predicted = self.predicted_streams(il, streams);
             let active = self.stream(predicted);
             let x = self.rms(active, LlmTensor::AttnNorm, il);

@@ -21,7 +21,7 @@ impl GraphBuilder<'_> {
         self.attention_inputs();
         let out_ids = self.out_ids();
         let per_layer = self.per_layer_inputs(x, first);
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             let residual = x;
             let y = self.rms(x, LlmTensor::AttnNorm, il);

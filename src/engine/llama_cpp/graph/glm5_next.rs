@@ -33,7 +33,7 @@ impl GraphBuilder<'_> {
         let out_ids = self.out_ids();
         let mut x = self.spread_over_streams(x);
         let mut chosen = TensorId::NONE;
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let (y, mix) = self.mixed_pre(il, x, OF_ATTENTION);
             let y = self.rms(y, LlmTensor::AttnNorm, il);
             self.g.expand(y);

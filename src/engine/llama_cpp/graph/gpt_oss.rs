@@ -11,7 +11,7 @@ impl GraphBuilder<'_> {
     pub fn gpt_oss(&mut self) {
         let [mut x, positions, out_ids] = self.begin();
         let rot = self.hp.n_rot[0];
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             let residual = x;
             let y = self.rms(x, LlmTensor::AttnNorm, il);

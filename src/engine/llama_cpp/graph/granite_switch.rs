@@ -24,7 +24,7 @@ impl GraphBuilder<'_> {
         self.attention_inputs();
         let mut adapters = self.chosen_adapters([q, k, v]);
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = self.switched_attention(il, y, positions, adapters);
             let [mut y, residual] = self.keep_outputs(il, out_ids, [y, x]);

@@ -12,7 +12,7 @@ impl GraphBuilder<'_> {
         let kind = self.transformer_kind();
         let [x, positions, out_ids] = self.begin();
         let mut x = self.spread_over_streams(x);
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let (y, post) = self.independent_pre(il, x, OF_ATTENTION);
             let y = self.rms(y, LlmTensor::AttnNorm, il);
             let (qkv, extras) = self.latent_qkv(il, y, positions);

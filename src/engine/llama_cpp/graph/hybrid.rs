@@ -15,7 +15,7 @@ impl GraphBuilder<'_> {
         let states = self.recurrent_input();
         self.attention_inputs();
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = if self.hp.is_recr[il] {
@@ -63,7 +63,7 @@ impl GraphBuilder<'_> {
         let states = self.recurrent_input();
         self.attention_inputs();
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let attended = self.rotated_attention(il, y, positions, TensorId::NONE);
             let y = self.rms(x, LlmTensor::AttnNorm, il);
@@ -82,7 +82,7 @@ impl GraphBuilder<'_> {
     /// LFM 2: short convolution or attention, then a dense part or experts.
     pub fn lfm2(&mut self) {
         let (states, [mut x, positions, out_ids]) = self.begin_hybrid();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = if self.hp.is_recr[il] {

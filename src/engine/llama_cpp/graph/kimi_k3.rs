@@ -13,7 +13,7 @@ impl GraphBuilder<'_> {
         self.attention_inputs();
         let out_ids = self.out_ids();
         let mut bank = TensorId::NONE;
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let score = self.weight(il, LlmTensor::AttnResScore);
             let mixed = self.mixed_residuals(bank, x, score);
             let banked = self.hp.residual_bank > 0 && il.is_multiple_of(self.hp.residual_bank);

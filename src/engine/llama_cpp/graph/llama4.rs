@@ -13,7 +13,7 @@ impl GraphBuilder<'_> {
         let temperature = self.attention_scale();
         self.attention_inputs();
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let residual = x;
             let step = self.hp.no_rope_layer_step;
             let rotated = step > 0 && !(il as u64 + 1).is_multiple_of(step);

@@ -22,7 +22,7 @@ impl GraphBuilder<'_> {
     pub fn minimax_01(&mut self) {
         let (states, [mut x, positions, out_ids]) = self.begin_hybrid();
         let decay = self.decay_inputs();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             let normed = self.rms(x, LlmTensor::AttnNorm, il);
             let y = if self.hp.is_recr[il] {

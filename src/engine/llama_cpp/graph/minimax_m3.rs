@@ -65,7 +65,7 @@ impl GraphBuilder<'_> {
         self.attention_inputs();
         let blocks = self.block_input();
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let qkv = self.qkv(il, y);
             let qkv = self.norm_heads(il, qkv, Norm::Rms);

@@ -25,7 +25,7 @@ impl GraphBuilder<'_> {
         let mut x = self.spread_over_streams(x);
         self.g.expand(x);
         let crops = self.cx.drafting.embeddings_nextn != NextnRows::All;
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             if let Some((table, rows)) = ngrams.filter(|(table, _)| table.block == il) {
                 x = self.add_ngrams(table, states, x, rows);

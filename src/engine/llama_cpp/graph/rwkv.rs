@@ -27,7 +27,7 @@ impl GraphBuilder<'_> {
         let out_ids = self.out_ids();
         let (n, n_seqs, n_embd) = (self.n_seq_tokens(), self.batch.n_seqs, self.hp.n_embd);
         let mut first_value = TensorId::NONE;
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let residual = self.g.reshape(x, [n_embd, n, n_seqs, 1]);
             let shifts = self.token_shifts(states, il);
             let normed = self.norm(residual, LlmTensor::AttnNorm, kind, il);

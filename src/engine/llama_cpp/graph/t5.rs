@@ -56,7 +56,7 @@ impl GraphBuilder<'_> {
         let buckets = self.g.input(Type::I32, [n, n, 1, 1], "pos_bucket_enc");
         self.attention_inputs();
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let y = self.rms(x, T::EncAttnNorm, il);
             let qkv = self.t5_heads(il, OF_ENCODER, y, y);
             let bias = self.position_bias(il, T::EncAttnRelB, buckets);

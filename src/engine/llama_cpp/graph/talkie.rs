@@ -14,7 +14,7 @@ impl GraphBuilder<'_> {
         let positions = self.positions();
         self.attention_inputs();
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             let y = self.g.rms_norm(x);
             let qkv = self.qkv(il, y);
             let mut qkv = self.rotate(qkv, positions, TensorId::NONE);

@@ -54,7 +54,7 @@ impl GraphBuilder<'_> {
         };
         self.attention_inputs();
         let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             self.layer_input(il, x);
             if il > 0 && self.hp.deepstack_mapping[il] >= 0 {
                 x = self.add_deepstack_level(x);

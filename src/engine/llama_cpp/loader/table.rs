@@ -242,6 +242,11 @@ pub struct Wanted {
 }
 
 impl Asked<'_> {
+    /// Whether which tensors are asked for depends on those that a block has.
+    pub fn depends_on_tensors(&self) -> bool {
+        self.names.contains('+')
+    }
+
     /// The tensors of the line with these dimensions; `has`: which of them a file has.
     pub fn tensors(&self, dims: &[Option<i64>], has: &dyn Fn(&str) -> bool) -> Vec<Wanted> {
         let mut all = Vec::new();

@@ -21,7 +21,7 @@ impl GraphBuilder<'_> {
             x = self.g.scale(x);
         }
         self.label(x, "inp_noise_embd", None);
-        for il in 0..self.hp.n_layer() {
+        for &il in self.blocks {
             x = self.dflash_block(il, x, positions);
         }
         let x = self.final_norm(x, Norm::Rms);
