@@ -51,6 +51,8 @@ struct Allocator<'a> {
     blocks: Vec<DynAlloc>,
     allocations: Vec<Allocation>,
     lifetimes: Option<&'a mut Vec<Lifetime>>,
+    /// What is held, where its states are asked for.
+    held: Option<Vec<TensorId>>,
     step: usize,
 }
 
@@ -71,7 +73,7 @@ impl Piece {
 }
 
 /// What is free and what is held before a step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocatorState {
     step: usize,
     /// Per device, its chunks.
@@ -83,8 +85,9 @@ pub struct AllocatorState {
 /// A tensor that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Held {
-    /// The step in which it was allocated.
+    /// The step in which it was allocated, or its age if it is new.
     from: usize,
+    is_new: bool,
     place: BackendId,
     chunk: usize,
     offset: u64,
@@ -92,14 +95,15 @@ struct Held {
 }
 
 impl AllocatorState {
-    /// Whether the same is free, and the same is held, of the same age unless it is older than `since`.
-    pub fn equals(&self, other: &Self, since: &Self) -> bool {
-        let aged = |state: &Self| {
-            let age = |from: usize| if from < since.step { (from, 0) } else { (usize::MAX, state.step - from) };
-            let held = state.held.iter().map(|held| (age(held.from), Held { from: 0, ..*held }));
-            held.collect::<Vec<_>>()
+    /// The same with ages in place of steps for what was allocated since the state `before`: equal to another such state if
+    /// the same operations would do the same to both.
+    pub fn since(&self, before: Option<&Self>) -> Self {
+        let since = before.map_or(usize::MAX, |before| before.step);
+        let aged = |held: &Held| {
+            let is_new = held.from >= since;
+            Held { is_new, from: if is_new { self.step - held.from } else { held.from }, ..*held }
         };
-        self.chunks == other.chunks && aged(self) == aged(other)
+        Self { step: 0, chunks: self.chunks.clone(), held: self.held.iter().map(aged).collect() }
     }
 }
 
@@ -127,6 +131,7 @@ pub fn reserve_seen(
         blocks: backends.iter().map(|backend| DynAlloc::new(backend.alignment(), backend.max_buffer())).collect(),
         allocations: vec![Allocation::default(); graph.tensors.len()],
         lifetimes,
+        held: (!seen.is_empty()).then(Vec::new),
         step: 0,
     };
     let states = allocator.walk(schedule, seen);
@@ -181,9 +186,10 @@ impl Allocator<'_> {
 
     /// The state before this step.
     fn state(&self) -> AllocatorState {
-        let held = self.allocations.iter().filter(|allocation| allocation.held);
+        let held = self.held.iter().flatten().map(|id| &self.allocations[id.index()]);
         let held = held.map(|Allocation { from, place, address: Address { chunk, offset }, bytes, .. }| Held {
             from: *from,
+            is_new: false,
             place: *place,
             chunk: *chunk,
             offset: *offset,
@@ -268,6 +274,9 @@ impl Allocator<'_> {
     fn record(&mut self, id: TensorId, place: BackendId, address: Address, bytes: u64, takes_over: TensorId) {
         let allocation = &mut self.allocations[id.index()];
         *allocation = Allocation { place, address, bytes, from: self.step, ..*allocation };
+        if let Some(held) = &mut self.held {
+            held.push(id);
+        }
         if let Some(lifetimes) = &mut self.lifetimes {
             allocation.life = lifetimes.len();
             lifetimes.push(Lifetime {
@@ -286,6 +295,11 @@ impl Allocator<'_> {
     fn release(&mut self, id: TensorId) {
         let allocation = &mut self.allocations[id.index()];
         allocation.held = false;
+        if let Some(held) = &mut self.held
+            && let Some(at) = held.iter().rposition(|held| *held == id)
+        {
+            held.swap_remove(at);
+        }
         if let Some(lifetimes) = &mut self.lifetimes {
             lifetimes[allocation.life].until = self.step;
         }

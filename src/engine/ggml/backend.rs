@@ -7,18 +7,19 @@ pub mod cuda;
 pub mod metal;
 pub mod vulkan;
 
-use super::Type;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Type;
 use super::graph::Graph;
 use super::tensor::{Buffer, Op, Tensor, TensorId, row};
 pub use cuda::Cuda;
 pub use metal::Metal;
 pub use vulkan::Vulkan;
 
-/// The type that stands for those of weights which no backend tells from one another.
+/// The type that stands for those of weights which no backend tells from one another, as long as they stay on their
+/// device.
 pub const fn alike(ty: Type) -> Type {
     match ty {
         Type::Q5K | Type::Q6K => Type::Q4K,

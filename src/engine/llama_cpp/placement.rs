@@ -12,7 +12,7 @@ use super::overrides::UserOverrides;
 use super::release::ReleaseTraits;
 use super::tensor_split::TensorSplit;
 use super::weight_buffers::{WeightBuffers, WeightsInRam};
-use super::weights::{self, LlmTensor, Weight};
+use super::weights::{self, LlmTensor, Weight, Weights};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::{Backend, Cpu};
@@ -194,6 +194,28 @@ impl Placement {
         let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
         let moved = own.find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
         moved.map_or(device, |to| to.gpu.unwrap_or(self.cpu))
+    }
+
+    /// What the graph of block `il` depends on of its device and its weights, but for their types where these do not decide
+    /// on which device they are.
+    pub(super) fn traits_of(&self, il: usize, weights: &Weights) -> Vec<u64> {
+        let kinds = weights.block_kinds[il];
+        let types = if self.buffers.refuses_any() { kinds.types as u64 + 1 } else { 0 };
+        let mut traits = vec![self.layers[il].into(), kinds.shapes as u64, types];
+        let of_fit = self.overrides.iter().filter(|to| to.block == il);
+        traits.extend(of_fit.flat_map(|to| [to.part as u64, to.gpu.map_or(0, |gpu| u64::from(gpu) + 1)]));
+        if self.by_user.is_given {
+            let own = weights.all.iter().enumerate().filter(|(_, weight)| weight.block == Some(il));
+            let by_user = own.map(|(index, _)| self.by_user.device(index));
+            traits.extend(by_user.map(|device| device.map_or(0, |device| u64::from(device) + 1)));
+        }
+        traits
+    }
+
+    /// Whether weights of block `il` may be in RAM.
+    pub(super) fn may_hold_in_ram(&self, il: usize) -> bool {
+        let elsewhere = self.overrides.iter().any(|to| to.block == il && to.gpu.is_none());
+        self.layers[il] == self.cpu || elsewhere || self.by_user.is_given || self.buffers.refuses_any()
     }
 
     /// Where the weight with this index is, if it belongs to `device`.

@@ -1,6 +1,7 @@
-//! Runs of equal blocks: in a graph of such a run, scheduler and allocator soon come back to the state in which the
-//! block before left them. A graph is then built without most of the run, and measures the same: that it came back is
-//! seen in the graph itself, or the whole one is built.
+//! Which blocks of a graph are built: scheduler and allocator soon come back to a state in which they were at the end of
+//! an earlier block, and what follows is known. A graph without those blocks measures the same. That it does is seen
+//! in the graph itself: each block that is left out begins in a state in which one of its kind was seen to begin, and
+//! the next that is built begins where they end; else the whole graph is built.
 
 use std::ops::Range;
 
@@ -11,35 +12,20 @@ use super::loaded::LoadedModel;
 use super::placement::Placement;
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::AllocatorState;
-use crate::engine::ggml::backend::alike;
 use crate::engine::ggml::schedule::{Schedule, Split};
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId};
 
-/// Blocks after which a run may begin anew, at most: patterns of attention, and of the types that quantisers mix.
-const MAX_PERIOD: usize = 12;
-/// Periods that are built of a run at least: all but the last are compared.
-const BUILT_PERIODS: usize = 4;
+/// Blocks of a kind that are built before others are left out: where the first two end in turn, or the first alone ends
+/// elsewhere, the second shows it.
+const BUILT_OF_KIND: usize = 2;
 
 /// The blocks of a graph that are built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuiltBlocks {
-    /// Ascending.
+    /// Ascending; the first and the last are among them.
     pub blocks: Vec<usize>,
-    /// The runs of which some are left out.
-    runs: Vec<Run>,
-}
-
-/// A run of equal blocks, or of equal groups of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    /// Its first block.
-    first: usize,
-    /// Blocks of a group.
-    period: usize,
-    /// Groups that are built before those that are left out; one more follows.
-    built: usize,
-    /// Groups that are left out.
-    left_out: usize,
+    /// The kind of every block between its neighbours; empty if all are built.
+    kinds: Vec<usize>,
 }
 
 /// Operations that a graph lacks because their blocks are left out.
@@ -51,23 +37,10 @@ pub struct LeftOut {
     pub steps: usize,
 }
 
-impl Run {
-    /// The blocks at which its groups begin that are built before those left out, and the first block behind these.
-    fn starts(&self) -> impl Iterator<Item = usize> {
-        let Self { first, period, built, .. } = *self;
-        (0..built).map(move |group| first + group * period).chain([self.next()])
-    }
-
-    /// The first block behind what is left out.
-    fn next(&self) -> usize {
-        self.first + (self.built + self.left_out) * self.period
-    }
-}
-
 impl BuiltBlocks {
     /// All blocks.
     pub fn all(model: &LoadedModel) -> Self {
-        Self { blocks: (0..model.hparams.n_layer()).collect(), runs: Vec::new() }
+        Self { blocks: (0..model.hparams.n_layer()).collect(), kinds: Vec::new() }
     }
 
     /// Those that may stand for all.
@@ -78,84 +51,86 @@ impl BuiltBlocks {
         if !one_pass || !plain {
             return Self::all(model);
         }
-        Self::of_kinds(&kinds(model, placement, memory, context))
+        let kinds = BlockKinds::of(model, placement, memory, context);
+        let blocks = kinds.built();
+        if blocks.len() == kinds.builds.len() { Self::all(model) } else { Self { blocks, kinds: kinds.between } }
     }
 
-    /// Of blocks of these kinds.
-    fn of_kinds(kinds: &[usize]) -> Self {
-        let mut built = Self::default();
-        let mut il = 0;
-        while il < kinds.len() {
-            let Some(run) = (1..=MAX_PERIOD).filter_map(|period| Run::at(il, period, kinds)).max_by_key(Run::saves)
-            else {
-                built.blocks.push(il);
+    /// Those that are left out before the built block at `index`.
+    fn left_out_before(&self, index: usize) -> Range<usize> {
+        index.checked_sub(1).map_or(0, |before| self.blocks[before] + 1)..self.blocks[index]
+    }
+}
+
+/// The kinds of a model's blocks, as numbers.
+struct BlockKinds {
+    /// Two of one number have the same operations on the same devices.
+    builds: Vec<usize>,
+    /// Two of one number have weights of the same types besides, and neighbours of the same operations.
+    between: Vec<usize>,
+}
+
+impl BlockKinds {
+    fn of(model: &LoadedModel, placement: &Placement, memory: &Memory, context: &Cparams) -> Self {
+        let count = model.hparams.n_layer();
+        let builds = numbered((0..count).map(|il| {
+            let mut traits = block_traits::of(il, &model.hparams, context);
+            traits.extend(memory.traits_of(il));
+            traits.extend(placement.traits_of(il, &model.weights));
+            traits
+        }));
+        // what GPUs compute with weights in RAM takes copies of their size
+        let copies = context.op_offload && placement.cpu > 0;
+        let types = |il: usize| {
+            let weights = model.weights.block_kinds[il];
+            if copies && placement.may_hold_in_ram(il) { (weights.types, true) } else { (weights.alike, false) }
+        };
+        let between = numbered((0..count).map(|il| {
+            let before = il.checked_sub(1).map(|before| builds[before]);
+            (before, builds[il], types(il), builds.get(il + 1).copied())
+        }));
+        Self { builds, between }
+    }
+
+    /// The blocks that are built: all but those of which enough of their kind were built before, up to one that follows on
+    /// the same neighbour.
+    fn built(&self) -> Vec<usize> {
+        let Self { builds, between } = self;
+        let mut seen = vec![0; between.len()];
+        let (mut built, mut il) = (Vec::new(), 0);
+        while il < builds.len() {
+            let known = between[il..].iter().take_while(|kind| seen[**kind] >= BUILT_OF_KIND).count();
+            // an even number, as blocks may end in one of two states in turn
+            let mut next = (il + 2..=il + known).rev().filter(|next| (next - il).is_multiple_of(2));
+            let follows = |next: &usize| builds[next - 1] == builds[il - 1] && builds.get(*next) == Some(&builds[il]);
+            if let Some(next) = next.find(follows) {
+                il = next;
+            } else {
+                seen[between[il]] += 1;
+                built.push(il);
                 il += 1;
-                continue;
-            };
-            let (gap, end) = (run.first + run.built * run.period, run.next());
-            built.blocks.extend(il..gap);
-            built.runs.push(run);
-            // its last group
-            built.blocks.extend(end..end + run.period);
-            il = end + run.period;
+            }
         }
         built
     }
 }
 
-impl Run {
-    /// The run of groups of `period` blocks that begins at `first`, if some can be left out.
-    fn at(first: usize, period: usize, kinds: &[usize]) -> Option<Self> {
-        let rest = &kinds[first..];
-        let again = rest.iter().zip(rest.get(period..)?).take_while(|(a, b)| a == b).count();
-        let groups = (again + period) / period;
-        // in pairs: what comes back after two groups is left out too
-        let left_out = groups.checked_sub(BUILT_PERIODS)? / 2 * 2;
-        (left_out > 0).then_some(Self { first, period, built: groups - left_out - 1, left_out })
-    }
-
-    /// Blocks that it leaves out; of equals the shorter period.
-    fn saves(&self) -> (usize, std::cmp::Reverse<usize>) {
-        (self.left_out * self.period, std::cmp::Reverse(self.period))
-    }
-}
-
-/// The kind of each block, as a number: two of one kind have the same graph.
-fn kinds(model: &LoadedModel, placement: &Placement, memory: &Memory, context: &Cparams) -> Vec<usize> {
-    let count = model.hparams.n_layer();
-    let mut traits: Vec<Vec<u64>> = (0..count)
-        .map(|il| {
-            let mut of_block = block_traits::of(il, &model.hparams, context);
-            of_block.extend(memory.traits_of(il));
-            of_block.push(placement.layers[il].into());
-            of_block
-        })
-        .collect();
-    for (index, weight) in model.weights.all.iter().enumerate() {
-        let (Some(il), Some((slot, part))) = (weight.block.filter(|il| *il < count), weight.role) else { continue };
-        let home = placement.home(placement.in_block(il, Some(slot)), index);
-        let repacked = placement.repacked(home, index).is_some();
-        let ty = if home == placement.cpu { weight.ty } else { alike(weight.ty) };
-        traits[il].extend([slot as u64, part as u64, ty as u64, home.into(), repacked.into()]);
-        traits[il].extend(weight.ne);
-    }
-    let mut known: Vec<usize> = Vec::new();
-    let number = |il: usize| {
-        let same = known.iter().position(|other| traits[*other] == traits[il]);
-        same.unwrap_or_else(|| {
-            known.push(il);
+/// Each as the number of the first that is equal to it.
+pub(super) fn numbered<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<usize> {
+    let mut known: Vec<T> = Vec::new();
+    let number = |one: T| {
+        // most are like the latest kinds
+        known.iter().rposition(|other| *other == one).unwrap_or_else(|| {
+            known.push(one);
             known.len() - 1
         })
     };
-    (0..count).map(number).collect()
+    all.map(number).collect()
 }
 
-/// Where the blocks of a graph begin in the order of computation, before it is scheduled.
+/// Where the built blocks of a graph begin in the order of computation, before it is scheduled.
 #[derive(Debug, Default)]
-pub struct BlockStarts {
-    /// Per run, where the groups begin, and what follows those left out.
-    runs: Vec<Vec<BlockStart>>,
-}
+pub struct BlockStarts(Vec<BlockStart>);
 
 /// The first operation of a block that reads a weight of it.
 #[derive(Clone, Copy, Debug)]
@@ -167,64 +142,75 @@ struct BlockStart {
     leaf: usize,
 }
 
+/// A built block: from one state to the next.
+#[derive(Clone, Debug)]
+struct SeenBlock {
+    kind: usize,
+    /// Indices of states.
+    from: usize,
+    to: usize,
+    /// Its steps.
+    steps: Range<usize>,
+    /// It takes nothing that later blocks lack.
+    is_steady: bool,
+}
+
 impl BlockStarts {
     /// Those of `built` in `graph`; none if a block has no weights there, or not in the order of the blocks.
     pub fn of(built: &BuiltBlocks, graph: &Graph) -> Option<Self> {
-        if built.runs.is_empty() {
+        if built.kinds.is_empty() {
             return Some(Self::default());
         }
         let block = |id: TensorId| match graph[id].buffer {
             Buffer::Weights(_) => usize::try_from(graph[id].layer).ok(),
             _ => None,
         };
-        let blocks = built.blocks.last().map_or(0, |last| last + 1);
-        let mut starts: Vec<Option<BlockStart>> = vec![None; blocks];
-        let mut leafs = vec![usize::MAX; blocks];
-        for (leaf, id) in graph.leafs.iter().enumerate() {
+        let mut leafs = vec![usize::MAX; built.kinds.len()];
+        for (leaf, id) in graph.leafs.iter().enumerate().rev() {
             if let Some(first) = block(*id).and_then(|il| leafs.get_mut(il)) {
-                *first = leaf.min(*first);
+                *first = leaf;
             }
         }
+        let mut blocks = built.blocks.iter().peekable();
+        let mut starts = Vec::with_capacity(built.blocks.len());
         for (node, operation) in graph.nodes.iter().enumerate() {
-            for source in graph.sources(&graph[*operation]) {
-                if let Some((il, start)) = block(source).and_then(|il| Some((il, starts.get_mut(il)?)))
-                    && start.is_none()
-                {
-                    *start = Some(BlockStart { operation: *operation, node, leaf: leafs[il] });
-                }
+            let Some(&&il) = blocks.peek() else { break };
+            if graph.sources(&graph[*operation]).any(|source| block(source) == Some(il)) {
+                starts.push(BlockStart { operation: *operation, node, leaf: leafs[il] });
+                blocks.next();
             }
         }
-        let of_run = |run: &Run| {
-            let starts: Option<Vec<BlockStart>> = run.starts().map(|il| *starts.get(il)?).collect();
-            starts.filter(|starts| starts.is_sorted_by(|a, b| a.node < b.node && a.leaf < b.leaf))
-        };
-        let runs: Option<Vec<_>> = built.runs.iter().map(of_run).collect();
-        runs.map(|runs| Self { runs })
+        let in_order = starts.is_sorted_by(|a, b| a.node < b.node && a.leaf < b.leaf);
+        (blocks.next().is_none() && in_order).then_some(Self(starts))
     }
 
     /// Operations and leafs that the graph lacks.
     pub fn left_out(&self, built: &BuiltBlocks) -> (usize, usize) {
-        let each = built.runs.iter().zip(&self.runs).filter_map(|(run, starts)| {
-            let [.., a, b, _] = starts.as_slice() else { return None };
-            Some((run.left_out * (b.node - a.node), run.left_out * (b.leaf - a.leaf)))
-        });
-        each.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+        let of_kind = |il: usize| {
+            let at = built.blocks.iter().position(|block| built.kinds[*block] == built.kinds[il]);
+            let (start, end) = at.and_then(|at| Some((self.0.get(at)?, self.0.get(at + 1)?)))?;
+            Some((end.node - start.node, end.leaf - start.leaf))
+        };
+        let left_out = (0..self.0.len()).flat_map(|index| built.left_out_before(index));
+        left_out.filter_map(of_kind).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
     /// The steps of `schedule` at which they begin.
     pub fn steps(&self, schedule: &Schedule) -> Vec<usize> {
-        let mut starts = self.runs.iter().flatten().peekable();
-        let mut steps = Vec::new();
+        let mut starts = self.0.iter().peekable();
+        let mut steps = Vec::with_capacity(self.0.len());
         for (step, (id, _)) in schedule.nodes.iter().enumerate() {
-            if starts.next_if(|start| start.operation == *id).is_some() {
+            let Some(start) = starts.peek() else { break };
+            if start.operation == *id {
                 steps.push(step);
+                starts.next();
             }
         }
         steps
     }
 
-    /// What `graph` lacks, if every run came back to an earlier state at one of `steps`, where the allocator had
-    /// `states`; none if one did not.
+    /// What `graph` lacks, if it measures as the whole one: it was in `states` before the `steps` at which its blocks begin;
+    /// none if that is not seen.
     pub fn settled(
         &self,
         built: &BuiltBlocks,
@@ -234,32 +220,48 @@ impl BlockStarts {
         states: &[AllocatorState],
         cpu: BackendId,
     ) -> Option<Vec<LeftOut>> {
-        if steps.len() != self.runs.iter().map(Vec::len).sum::<usize>() {
+        // copies of weights are as large as their types are, which were told apart of those in RAM alone
+        let on_gpu = |id: &TensorId| matches!(graph[*id].buffer, Buffer::Weights(device) if device != cpu);
+        if steps.len() != self.0.len() || !built.kinds.is_empty() && schedule.inputs.iter().any(on_gpu) {
             return None;
         }
-        // weights that stay on their device may be of any type that backends do not tell apart, copies may not
-        let copied = |id: &TensorId| matches!(graph[*id].buffer, Buffer::Weights(device) if device != cpu);
-        if !self.runs.is_empty() && schedule.inputs.iter().any(copied) {
-            return None;
-        }
-        let mut at = 0;
+        let states =
+            numbered((0..states.len()).map(|at| states[at].since(at.checked_sub(1).map(|before| &states[before]))));
+        let mut seen: Vec<SeenBlock> = Vec::new();
         let mut left_out = Vec::new();
-        for (run, starts) in built.runs.iter().zip(&self.runs) {
-            let of_run = at..at + starts.len();
-            at = of_run.end;
-            let (steps, states) = (&steps[of_run.clone()], &states[of_run]);
-            let [.., before, last, next] = *steps else { return None };
-            let [.., a, b, _] = starts.as_slice() else { return None };
-            let inputs = graph.leafs[a.leaf..b.leaf].iter().any(|id| graph[*id].buffer == Buffer::Unallocated);
-            if inputs || !same_steps(graph, schedule, before..last, last..next) || grows(schedule, a.node..b.node) {
+        for index in 0..steps.len() {
+            let skipped = built.left_out_before(index);
+            let mut state = seen.last().map_or(states[index], |block| block.to);
+            let mut lacks = 0;
+            for il in skipped.clone() {
+                let known = seen.iter().rev().find(|block| (block.kind, block.from) == (built.kinds[il], state))?;
+                if !known.is_steady {
+                    return None;
+                }
+                (state, lacks) = (known.to, lacks + known.steps.len());
+            }
+            if state != states[index] {
                 return None;
             }
-            let (end, earlier) = states.split_last()?;
-            let since = earlier.first()?;
-            if !earlier.iter().rev().take(2).any(|state| state.equals(end, since)) {
+            if !skipped.is_empty() {
+                left_out.push(LeftOut { before: steps[index], steps: lacks });
+            }
+            let Some(end) = self.0.get(index + 1) else { break };
+            let start = self.0[index];
+            let inputs = graph.leafs[start.leaf..end.leaf].iter().any(|id| graph[*id].buffer == Buffer::Unallocated);
+            let block = SeenBlock {
+                kind: built.kinds[built.blocks[index]],
+                from: state,
+                to: states[index + 1],
+                steps: steps[index]..steps[index + 1],
+                is_steady: !inputs && !grows(schedule, start.node..end.node),
+            };
+            // where one of its kind did something else, more than its kind matters
+            let other = seen.iter().find(|other| other.kind == block.kind);
+            if other.is_some_and(|other| !same_steps(graph, schedule, other.steps.clone(), block.steps.clone())) {
                 return None;
             }
-            left_out.push(LeftOut { before: next, steps: run.left_out * (last - before) });
+            seen.push(block);
         }
         Some(left_out)
     }
@@ -276,9 +278,9 @@ fn same_steps(graph: &Graph, schedule: &Schedule, a: Range<usize>, b: Range<usiz
     of(a).eq(of(b))
 }
 
-/// Whether every further group like `nodes` takes something from the beginning on: the copies of a pipeline, which are
-/// allocated before the graph runs, or a place among the inputs of a split that goes on, which is cut where these are
-/// too many.
+/// Whether every further block like that of `nodes` takes something from the beginning on: the copies of a pipeline,
+/// which are allocated before the graph runs, or a place among the inputs of a split that goes on, which is cut where
+/// these are too many.
 fn grows(schedule: &Schedule, nodes: Range<usize>) -> bool {
     let goes_on = |split: &&Split| split.nodes.start <= nodes.start && nodes.end < split.nodes.end;
     let splits = schedule.splits.iter().filter(|split| schedule.copies > 1 || goes_on(split));
@@ -303,19 +305,22 @@ mod tests {
     use crate::machine::CpuInstructions;
     use crate::settings::{FlashAttn, Release};
 
-    fn built(kinds: &str) -> String {
-        let kinds: Vec<usize> = kinds.bytes().map(usize::from).collect();
-        BuiltBlocks::of_kinds(&kinds).blocks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    /// The built blocks of a model whose blocks have these operations, and weights of the same types.
+    fn built(builds: &str) -> String {
+        let builds = numbered(builds.bytes());
+        let at = |il: Option<usize>| il.and_then(|il| builds.get(il)).copied();
+        let between = numbered((0..builds.len()).map(|il| (at(il.checked_sub(1)), at(Some(il)), at(Some(il + 1)))));
+        let built = BlockKinds { builds, between }.built();
+        built.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn runs_are_built_in_part() {
-        assert_eq!(built("aaaaa"), "0 1 2 3 4");
-        assert_eq!(built("aaaaaaaaaaaa"), "0 1 2 11");
-        assert_eq!(built("aaaaaaaaaaaaa"), "0 1 2 3 12");
-        // groups of two, between a first and a last of their own
-        assert_eq!(built("fabababababababl"), "0 1 2 3 4 5 6 7 8 13 14 15");
-        // a run on each of two devices
+    fn enough_of_each_kind_are_built() {
+        assert_eq!(built("aaaa"), "0 1 2 3");
+        assert_eq!(built("faaaaaaaaal"), "0 1 2 3 8 9 10");
+        assert_eq!(built("faaaaaaaaaaaaaaal"), "0 1 2 3 14 15 16");
+        // kinds in turn, and a run on each of two devices
+        assert_eq!(built("fabababababababl"), "0 1 2 3 4 5 12 13 14 15");
         assert_eq!(built("aaaaaaaabbbbbbbb"), "0 1 2 7 8 9 10 15");
     }
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use super::error::LoadError;
+use super::runs::numbered;
+use crate::engine::ggml::backend::alike;
 use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;
 
@@ -363,6 +365,19 @@ pub struct Weights {
     pub all: Vec<Weight>,
     /// Per block, then model-wide.
     table: Vec<TensorTable>,
+    /// Per block.
+    pub block_kinds: Vec<BlockWeights>,
+}
+
+/// The weights of a block, as numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockWeights {
+    /// Blocks of one number have the same weights but for their types.
+    pub shapes: usize,
+    /// Those of one number have weights of the same types.
+    pub types: usize,
+    /// Those of one number have weights of types that backends do not tell apart.
+    pub alike: usize,
 }
 
 impl Weights {
@@ -374,6 +389,7 @@ impl Weights {
         let mut weights = Self {
             all: Vec::with_capacity(header.tensors.len()),
             table: vec![[[u32::MAX; SUFFIXES.len()]; LlmTensor::COUNT]; blocks + 1],
+            block_kinds: Vec::new(),
         };
         // tensors follow one another in the order of the header (`gguf_init_from_file_impl` in `gguf.cpp`, 0.1.161)
         let (alignment, mut start) = (header.alignment(), 0);
@@ -393,7 +409,25 @@ impl Weights {
             weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes, file: 0, start });
             start = (start + bytes).next_multiple_of(alignment);
         }
+        weights.block_kinds = weights.kinds_of_blocks(blocks);
         Ok(weights)
+    }
+
+    fn kinds_of_blocks(&self, blocks: usize) -> Vec<BlockWeights> {
+        let mut each = vec![Vec::new(); blocks];
+        for weight in &self.all {
+            if let Some(own) = weight.block.and_then(|il| each.get_mut(il)) {
+                own.push(weight);
+            }
+        }
+        let shapes =
+            numbered(each.iter().map(|own| own.iter().map(|weight| (weight.role, weight.ne)).collect::<Vec<_>>()));
+        let types =
+            numbered(each.iter().map(|own| own.iter().map(|weight| (weight.role, weight.ty)).collect::<Vec<_>>()));
+        let of_alike = |weight: &&Weight| (weight.role, alike(weight.ty));
+        let alike = numbered(each.iter().map(|own| own.iter().map(of_alike).collect::<Vec<_>>()));
+        let kinds = shapes.into_iter().zip(types).zip(alike);
+        kinds.map(|((shapes, types), alike)| BlockWeights { shapes, types, alike }).collect()
     }
 
     /// Splits the rows of matrices with this role into `groups`, as llama.cpp does that reads them as one per group
