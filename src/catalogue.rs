@@ -22,8 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::gguf::write::{Encoding, write};
-use crate::gguf::{FileType, GgufError, HeaderLimits, HeaderOnly, Value, read};
+use crate::gguf::{FileType, GgufError, Value};
 use crate::model::mixture::{self, PublishedFile, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector};
@@ -165,24 +164,29 @@ pub enum CatalogueError {
     Quantise(#[from] QuantiseError),
 }
 
+/// One entry per line.
+const LINES: &str = include_str!("../assets/catalogue.jsonl");
+
 /// Every entry, grouped by family.
 ///
 /// # Panics
 /// Never: the asset is part of the program and a test reads it.
-#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
 pub fn all() -> &'static [CatalogueEntry] {
-    static ENTRIES: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(|| {
-        let lines = include_str!("../assets/catalogue.jsonl").lines();
-        lines.map(|line| serde_json::from_str(line).expect("assets/catalogue.jsonl is well formed")).collect()
-    });
+    static ENTRIES: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(|| LINES.lines().map(CatalogueEntry::read).collect());
     &ENTRIES
 }
 
+/// The entries in whose lines `text` stands; the others are not read.
+fn with(text: &str) -> impl Iterator<Item = CatalogueEntry> {
+    LINES.lines().filter(move |line| line.contains(text)).map(CatalogueEntry::read)
+}
+
 /// The entry with this name in the catalogue or in Ollama's library. Letter case and punctuation do not matter.
-pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
+pub fn find(name: &str) -> Option<CatalogueEntry> {
+    let as_written = with(&format!("\"{name}\"")).find(|entry| entry.names().any(|own| own == name));
     // names that differ in punctuation alone may mean two: deepseek-v2:lite is the file in Ollama's library
     let exactly = || all().iter().find(|entry| entry.names().any(|own| own.eq_ignore_ascii_case(name)));
-    exactly().or_else(|| names::same(name))
+    as_written.or_else(|| exactly().or_else(|| names::same(name)).cloned())
 }
 
 /// The entry that a name of another place means, and the quantisation in it: `qwen3:8b-q8_0`, `hf://Qwen/Qwen3-8B-GGUF:Q8_0`,
@@ -193,26 +197,35 @@ pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<
 
 /// A file that was published under this name of a model and of a quantisation, with the entry that has its tensors, if
 /// that is not the one of this name: of Qwen3.6 27B most files lack the MTP block.
-pub fn published(name: &str, quantisation: Quantisation) -> Option<(&'static CatalogueEntry, PublishedFile)> {
-    let own = find(name).map_or(name, |entry| entry.name.as_str());
+pub fn published(name: &str, quantisation: Quantisation) -> Option<(CatalogueEntry, PublishedFile)> {
     quantisation.file_type().is_none().then_some(())?;
-    let file = mixture::published_file(mixture::of_name(own), quantisation)?;
+    let own = find(name).map_or_else(|| name.to_owned(), |entry| entry.name);
+    let file = mixture::published_file(mixture::of_name(&own), quantisation)?;
     let entry = find(file.edition.header)?;
     (entry.name != own).then_some((entry, file))
 }
 
 /// The model with this name, in its usual quantisation.
 pub fn model(name: &str) -> Option<Model> {
-    let entry = find(name)?;
-    entry.model(entry.quantisation).ok()
+    usual(&find(name)?)
 }
 
 /// The same with its projector, if it has one.
 pub fn model_and_projector(name: &str) -> Option<(Model, Option<Arc<Projector>>)> {
-    Some((model(name)?, find(name)?.projector().cloned()))
+    let entry = find(name)?;
+    Some((usual(&entry)?, entry.projector().cloned()))
+}
+
+fn usual(entry: &CatalogueEntry) -> Option<Model> {
+    entry.model(entry.quantisation).ok()
 }
 
 impl CatalogueEntry {
+    #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
+    fn read(line: &str) -> Self {
+        serde_json::from_str(line).expect("assets/catalogue.jsonl is well formed")
+    }
+
     /// All its names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.tags.iter().map(String::as_str))
@@ -232,15 +245,15 @@ impl CatalogueEntry {
                 "an older conversion{}, which caches whole heads: a newer one, {PREFIX}{}, needs {} times less KV cache",
                 library(self),
                 newer.name,
-                times(self, newer)
+                times(self, &newer)
             ));
         }
-        let older = all().iter().find(|entry| entry.newer.as_ref() == Some(&self.name))?;
+        let older = with(&format!("\"newer\":\"{}\"", self.name)).next()?;
         Some(format!(
             "a newer conversion, which caches compressed attention: an older one{}, {PREFIX}{}, needs {} times more KV cache",
-            library(older),
+            library(&older),
             older.name,
-            times(older, self)
+            times(&older, self)
         ))
     }
 
@@ -275,8 +288,7 @@ impl CatalogueEntry {
 
     /// The model before it is quantised.
     fn unquantised(&self) -> Result<Model, CatalogueError> {
-        let bytes = write(&self.header_spec()?, Encoding::default());
-        let mut header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
+        let mut header = self.header()?;
         header.notes.extend(self.conversion());
         let entry = Some(self.name.as_str().into());
         let mut model = Model::from_header(header, &self.title)?.from_catalogue(entry, None);

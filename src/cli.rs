@@ -58,7 +58,9 @@ use crate::settings::Source;
 /// Runs the program and returns its exit status: `manual` has the table.
 pub fn main() -> ExitCode {
     install_panic_hook();
-    let status = match run(command::expand(std::env::args_os())) {
+    let command_line = manual::command();
+    let expanded = command::expand(std::env::args_os(), &command_line);
+    let status = match run(expanded, command_line) {
         Ok(status) => status,
         Err(error) => surroundings::report(&error),
     };
@@ -80,8 +82,8 @@ fn install_panic_hook() {
     }));
 }
 
-fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, CliError> {
-    let parsed = manual::command().try_get_matches_from(&arguments);
+fn run(Expanded { arguments, remarks, declined }: Expanded, command_line: clap::Command) -> Result<ExitCode, CliError> {
+    let parsed = command_line.try_get_matches_from(&arguments);
     let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let mut cli = match parsed.map_err(|error| error.format(&mut manual::command())) {
         Ok(cli) => cli,

@@ -93,10 +93,15 @@ impl Metadata {
         self.entries.iter().find(|(name, _)| &**name == key).map(|(_, value)| value)
     }
 
+    /// The value of `key`, to be changed.
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.entries.iter_mut().find(|(name, _)| &**name == key).map(|(_, value)| value)
+    }
+
     /// Sets `key`, behind all others if it is new.
     pub(crate) fn set(&mut self, key: &str, value: Value) {
-        match self.entries.iter_mut().find(|(name, _)| &**name == key) {
-            Some((_, known)) => *known = value,
+        match self.get_mut(key) {
+            Some(known) => *known = value,
             None => self.entries.push((key.into(), value)),
         }
     }

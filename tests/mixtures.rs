@@ -9,7 +9,7 @@ use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::gguf::{FileType, GgmlType};
 use plimsoll::model::Model;
-use plimsoll::model::mixture::{self, Basis, Edition, Quantisation, RATIOS, RECIPES};
+use plimsoll::model::mixture::{self, Basis, Edition, PublishedFile, Quantisation, RATIOS, RECIPES};
 use plimsoll::plan::{Confidence, Plan};
 use plimsoll::settings::Settings;
 use plimsoll::source::{self, Roots};
@@ -39,17 +39,16 @@ fn base(edition: &Edition) -> Option<Model> {
 /// Every published file whose model is in the catalogue.
 static COMPARED: LazyLock<Vec<Compared>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    for edition in mixture::editions().iter().filter(|edition| !edition.sizes.is_empty()) {
+    for edition in mixture::editions().iter().filter(|edition| edition.files().next().is_some()) {
         let Some(base) = base(edition) else { continue };
-        for (name, _) in &edition.sizes {
-            let file = edition.file(name).unwrap();
+        for file in edition.files() {
             let to = file.quantisation().unwrap();
             let model = base.as_published(to, &file).unwrap();
             let made = edition.recipe.tensor_bytes(to, &base).unwrap();
             all.push(Compared {
                 repository: edition.repository,
                 recipe: edition.recipe.name,
-                name,
+                name: file.name,
                 known: edition.recipe.knows(to),
                 error: (made as f64 / file.tensor_bytes() as f64 - 1.0) * 100.0,
                 basis: model.mixture.as_ref().unwrap().basis,
@@ -232,12 +231,12 @@ fn the_table_is_whole() {
     for edition in mixture::editions() {
         let Edition { repository, day, .. } = edition;
         assert!(repositories.insert((*repository, *day, edition.header)), "{repository} of {day} twice");
-        for (name, bytes) in &edition.sizes {
+        for PublishedFile { name, bytes, .. } in edition.files() {
             let to: Quantisation = name.parse().unwrap();
-            assert_eq!(to.name(), *name, "{repository}");
-            assert!(*bytes > 100_000_000, "{repository} {name}");
+            assert_eq!(to.name(), name, "{repository}");
+            assert!(bytes > 100_000_000, "{repository} {name}");
         }
-        assert_eq!(edition.packager().is_some(), !edition.sizes.is_empty(), "{repository}");
+        assert_eq!(edition.packager().is_some(), edition.files().next().is_some(), "{repository}");
     }
     let known = mixture::editions().iter().filter(|edition| catalogue::find(edition.header).is_some()).count();
     assert!(known >= 55, "{known}");

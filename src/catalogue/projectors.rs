@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
 use super::header::value_spec;
 use super::{CatalogueEntry, CatalogueError, PREFIX, all};
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
-use crate::gguf::{GgmlType, HeaderLimits, HeaderOnly, read};
+use crate::gguf::{self, GgmlType, HeaderLimits, HeaderOnly};
 use crate::model::{MissingProjector, Modalities, Projector};
 use crate::units::Bytes;
 
@@ -17,11 +18,11 @@ use crate::units::Bytes;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProjectorEntry {
-    /// The model in the catalogue that it belongs to.
-    model: String,
-    /// Other models that it belongs to.
-    #[serde(default)]
-    also: Vec<String>,
+    /// What [`ModelsOf`] has.
+    #[serde(rename = "model")]
+    _model: IgnoredAny,
+    #[serde(default, rename = "also")]
+    _also: IgnoredAny,
     /// `general.name`.
     name: String,
     /// The model whose projector it equals but for the keys and tensors given here.
@@ -55,26 +56,37 @@ enum TensorLine {
 #[derive(Debug, Deserialize)]
 struct TensorEntry(String, String, Vec<u64>);
 
-/// A projector, and the same built for one model.
+/// A line of the asset, and the projector built of it for one model.
 #[derive(Debug)]
 struct ProjectorOf {
-    entry: &'static ProjectorEntry,
+    line: &'static str,
     built: OnceLock<Arc<Projector>>,
+}
+
+/// The models that a projector belongs to.
+#[derive(Deserialize)]
+struct ModelsOf {
+    /// The first of them in the catalogue.
+    model: &'static str,
+    /// The others.
+    #[serde(default)]
+    also: Vec<&'static str>,
+}
+
+#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
+fn read<T: Deserialize<'static>>(line: &'static str) -> T {
+    serde_json::from_str(line).expect("assets/projectors.jsonl is well formed")
 }
 
 /// Every projector, by the names of its models.
 fn projectors() -> &'static BTreeMap<&'static str, ProjectorOf> {
-    static ENTRIES: LazyLock<Vec<ProjectorEntry>> = LazyLock::new(|| {
-        let lines = include_str!("../../assets/projectors.jsonl").lines();
-        #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
-        lines.map(|line| serde_json::from_str(line).expect("assets/projectors.jsonl is well formed")).collect()
-    });
     static PROJECTORS: LazyLock<BTreeMap<&'static str, ProjectorOf>> = LazyLock::new(|| {
-        let models = |entry: &'static ProjectorEntry| {
-            let names = std::iter::once(&entry.model).chain(&entry.also);
-            names.map(move |name| (name.as_str(), ProjectorOf { entry, built: OnceLock::new() }))
+        let models = |line: &'static str| {
+            let ModelsOf { model, also } = read(line);
+            let names = std::iter::once(model).chain(also);
+            names.map(move |name| (name, ProjectorOf { line, built: OnceLock::new() }))
         };
-        ENTRIES.iter().flat_map(models).collect()
+        include_str!("../../assets/projectors.jsonl").lines().flat_map(models).collect()
     });
     &PROJECTORS
 }
@@ -87,13 +99,18 @@ impl CatalogueEntry {
     #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
     pub fn projector(&self) -> Option<&'static Arc<Projector>> {
         let of = projectors().get(self.name.as_str())?;
-        let built = || of.entry.projector(&self.name).expect("assets/projectors.jsonl describes projectors");
+        let built = || {
+            read::<ProjectorEntry>(of.line).projector(&self.name).expect("assets/projectors.jsonl describes projectors")
+        };
         Some(of.built.get_or_init(built))
     }
 
     /// Whether its projector's header was published, instead of made from the header of a relative or from sizes.
     pub fn projector_is_published(&self) -> bool {
-        projectors().get(self.name.as_str()).is_some_and(|of| of.entry.like.is_none() && !of.entry.made)
+        projectors().get(self.name.as_str()).is_some_and(|of| {
+            let entry: ProjectorEntry = read(of.line);
+            entry.like.is_none() && !entry.made
+        })
     }
 
     /// Its projector, if it needs one that the catalogue lacks.
@@ -130,14 +147,15 @@ impl ProjectorEntry {
             ],
             tensors: Vec::new(),
         };
-        let like = self.like.as_ref().and_then(|name| projectors().get(name.as_str())).map(|of| of.entry);
-        let inherited = like.into_iter().flat_map(|like| &like.keys).filter(|(key, _)| !self.keys.contains_key(*key));
+        let like = self.like.as_ref().and_then(|name| projectors().get(name.as_str()));
+        let like: Option<ProjectorEntry> = like.map(|of| read(of.line));
+        let inherited = like.iter().flat_map(|like| &like.keys).filter(|(key, _)| !self.keys.contains_key(*key));
         for (key, value) in self.keys.iter().chain(inherited) {
             let value = value_spec(value).ok_or_else(|| CatalogueError::Key(key.clone()))?;
             let prefix = if key.starts_with("general.") { "" } else { "clip." };
             spec.metadata.push((format!("{prefix}{key}"), value));
         }
-        spec.tensors = expanded(like.map_or(&self.tensors, |like| &like.tensors))?;
+        spec.tensors = expanded(like.as_ref().map_or(&self.tensors, |like| &like.tensors))?;
         if like.is_some() {
             for own in expanded(&self.tensors)? {
                 match spec.tensors.iter_mut().find(|(name, ..)| *name == own.0) {
@@ -146,9 +164,9 @@ impl ProjectorEntry {
                 }
             }
         }
-        let header = read(&mut HeaderOnly(&write(&spec, Encoding::default())), &HeaderLimits::default())?;
+        let header = gguf::read(&mut HeaderOnly(&write(&spec, Encoding::default())), &HeaderLimits::default())?;
         let projector = Projector::new(format!("{PREFIX}{model}"), header);
-        let inside = self.inside.clone().or_else(|| like?.inside.clone());
+        let inside = self.inside.clone().or_else(|| like?.inside);
         Ok(Arc::new(Projector { inside, ..Projector::clone(&projector) }))
     }
 }

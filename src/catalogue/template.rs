@@ -6,8 +6,11 @@ use std::sync::LazyLock;
 
 use super::{CatalogueEntry, CatalogueError};
 
-/// The lines of every section, by its name.
-type Sections = BTreeMap<&'static str, Vec<TemplateLine>>;
+/// The text of every section, by its name.
+static SECTIONS: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| {
+    let all = include_str!("../../assets/architectures.txt").split('[').filter_map(|section| section.split_once("]\n"));
+    all.collect()
+});
 
 struct TemplateLine {
     what: TemplateAction,
@@ -16,7 +19,7 @@ struct TemplateLine {
 
 enum TemplateAction {
     /// Another section's lines.
-    Use(&'static str),
+    Use(Vec<TemplateLine>),
     Tensor {
         /// Whether it occurs in every block.
         in_blocks: bool,
@@ -42,37 +45,31 @@ struct Product {
 
 /// Names and dimensions of a model's tensors, those outside of blocks first.
 pub(super) fn tensors(entry: &CatalogueEntry) -> Result<Vec<(String, Vec<u64>)>, CatalogueError> {
-    static SECTIONS: LazyLock<Sections> = LazyLock::new(|| sections(include_str!("../../assets/architectures.txt")));
-    if !SECTIONS.contains_key(entry.architecture.as_str()) {
-        return Err(CatalogueError::Architecture(entry.architecture.clone()));
-    }
+    let lines = section(&entry.architecture)?;
     let mut tensors = Vec::new();
     for block in std::iter::once(None).chain((0..entry.blocks()).map(Some)) {
         let values = TemplateValues::new(entry, block.unwrap_or(0));
-        Expansion { sections: &SECTIONS, values, block, tensors: &mut tensors }.section(&entry.architecture)?;
+        Expansion { values, block, tensors: &mut tensors }.expand(&lines)?;
     }
     Ok(tensors)
 }
 
 /// Expands the template for one block, or for the tensors outside of blocks.
 struct Expansion<'e> {
-    sections: &'e Sections,
     values: TemplateValues<'e>,
     block: Option<u64>,
     tensors: &'e mut Vec<(String, Vec<u64>)>,
 }
 
 impl Expansion<'_> {
-    fn section(&mut self, name: &str) -> Result<(), CatalogueError> {
-        let sections = self.sections;
-        let lines = sections.get(name).ok_or_else(|| CatalogueError::Architecture(name.to_owned()))?;
+    fn expand(&mut self, lines: &[TemplateLine]) -> Result<(), CatalogueError> {
         for line in lines {
             let holds = |it: &Condition| it.holds == self.values.of(it.word).is_some_and(|number| number > 0);
             if !line.conditions.iter().all(holds) {
                 continue;
             }
             match &line.what {
-                TemplateAction::Use(other) => self.section(other)?,
+                TemplateAction::Use(other) => self.expand(other)?,
                 TemplateAction::Tensor { in_blocks, name, dims } if *in_blocks == self.block.is_some() => {
                     let name = self.block.map_or_else(|| (*name).to_owned(), |block| format!("blk.{block}.{name}"));
                     let dims = dims.iter().map(|dim| self.number(dim, &name)).collect::<Result<_, _>>()?;
@@ -101,35 +98,28 @@ impl Expansion<'_> {
     }
 }
 
-fn sections(text: &'static str) -> Sections {
-    let mut sections = Sections::new();
-    let mut current = "";
-    for line in
-        text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).filter(|line| !line.is_empty())
-    {
-        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            Some(name) => current = name,
-            None => sections.entry(current).or_default().push(TemplateLine::read(line)),
-        }
-    }
-    sections
+/// The lines of a section, with those of the sections that it uses.
+fn section(name: &str) -> Result<Vec<TemplateLine>, CatalogueError> {
+    let text = SECTIONS.get(name).ok_or_else(|| CatalogueError::Architecture(name.to_owned()))?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    lines.filter(|line| !line.is_empty()).map(TemplateLine::read).collect()
 }
 
 impl TemplateLine {
-    fn read(line: &'static str) -> Self {
+    fn read(line: &'static str) -> Result<Self, CatalogueError> {
         let (what, conditions) = line.split_once(" if ").unwrap_or((line, ""));
         let condition = |text: &'static str| match text.strip_prefix('!') {
             Some(word) => Condition { word: Word::read(word), holds: false },
             None => Condition { word: Word::read(text), holds: true },
         };
         let conditions = conditions.split_whitespace().map(condition).collect();
-        if let Some(section) = what.strip_prefix("use ") {
-            return Self { what: TemplateAction::Use(section.trim()), conditions };
+        if let Some(other) = what.strip_prefix("use ") {
+            return Ok(Self { what: TemplateAction::Use(section(other.trim())?), conditions });
         }
         let (name, dims) = what.split_once(' ').unwrap_or((what, ""));
         let dims = dims.split_whitespace().map(Sum::read).collect();
         let (in_blocks, name) = name.strip_prefix("*.").map_or((false, name), |name| (true, name));
-        Self { what: TemplateAction::Tensor { in_blocks, name, dims }, conditions }
+        Ok(Self { what: TemplateAction::Tensor { in_blocks, name, dims }, conditions })
     }
 }
 

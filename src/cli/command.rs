@@ -4,10 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
-
 use super::args::{CheckArgs, CommandArgs, KnobArgs, MachineArgs, PlanArgs, QueryArgs};
-use super::commands::Cli;
 use super::error::CliError;
 use crate::command::{self, OtherOptions, Router, Start, names};
 use crate::files::{self, Within};
@@ -25,13 +22,12 @@ pub(super) struct Expanded {
     pub(super) declined: Vec<Flag>,
 }
 
-/// The arguments with llama.cpp's names replaced by plimsoll's, up to `--`, and without the options that set nothing.
-pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
+/// The arguments with llama.cpp's names replaced by those of `all`, up to `--`, and without the options that set nothing.
+pub(super) fn expand(arguments: impl Iterator<Item = OsString>, all: &clap::Command) -> Expanded {
     let mut arguments: Vec<OsString> = arguments.collect();
-    let all = Cli::command();
-    globals_behind_command(&mut arguments, &all);
+    globals_behind_command(&mut arguments, all);
     let named = arguments.get(1).and_then(|word| word.to_str()).and_then(|word| all.find_subcommand(word));
-    let command = named.unwrap_or(&all);
+    let command = named.unwrap_or(all);
     if !command.get_arguments().any(|arg| arg.get_id() == Flag::Context.name()) {
         return Expanded { arguments, ..Expanded::default() };
     }
@@ -40,7 +36,7 @@ pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
         let long = name.and_then(|name| name.strip_prefix("--"));
         long.is_some_and(|long| {
             let is_of_command = command.get_arguments().any(|arg| arg.get_long() == Some(long));
-            Flag::named(long).is_none() && is_of_command || global(&all, long).is_some()
+            Flag::named(long).is_none() && is_of_command || global(all, long).is_some()
         })
     };
     let mut words = VecDeque::from(arguments);

@@ -386,7 +386,7 @@ mod tests {
 
     use super::super::command;
     use super::super::commands::Cli;
-    use super::super::config::Config;
+    use super::super::{config::Config, manual};
     use super::*;
     use crate::engine::EngineId;
     use crate::export::json;
@@ -477,7 +477,7 @@ mod tests {
 
             let words = ["plimsoll", "plan"].into_iter().map(OsString::from);
             let words = words.chain(scenario.arguments().into_iter().map(OsString::from));
-            let expanded = command::expand(words);
+            let expanded = command::expand(words, &manual::command());
             prop_assert!(expanded.remarks.is_empty(), "{:?}", expanded.remarks);
             let mut cli = Cli::try_parse_from(&expanded.arguments).map_err(|error| TestCaseError::fail(error.to_string()))?;
             let Asked { knobs, machine, .. } = cli.asked_mut().unwrap();

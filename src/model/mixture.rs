@@ -79,7 +79,7 @@ impl Model {
     /// The published files of this model.
     pub fn published_files(&self) -> impl Iterator<Item = PublishedFile> {
         let editions = of_model(self).filter(|edition| self.has_tensors_of(edition));
-        editions.flat_map(|edition| edition.sizes.iter().filter_map(|(name, _)| edition.file(name)))
+        editions.flat_map(Edition::files)
     }
 
     fn published_as(&self, to: Quantisation, native: Option<&'static Recipe>) -> Result<Self, QuantiseError> {

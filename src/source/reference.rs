@@ -16,7 +16,7 @@ use super::read_from::ReadFrom;
 use super::remote;
 use super::roots::Roots;
 use super::store::{self, StoreEntry, beside, ollama};
-use crate::catalogue::{self, CatalogueEntry, Nearest, PREFIX as CATALOGUE};
+use crate::catalogue::{self, Nearest, PREFIX as CATALOGUE};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::model::{Model, Projector};
 use crate::text::without_secrets;
@@ -202,8 +202,8 @@ pub fn projector(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<
     let Some(name) = path.to_str().and_then(|path| path.strip_prefix(CATALOGUE)) else {
         return Ok(open(path, on_progress)?.into_projector());
     };
-    let found = catalogue::find(name).and_then(CatalogueEntry::projector);
-    found.cloned().ok_or_else(|| {
+    let found = catalogue::find(name).and_then(|entry| entry.projector().cloned());
+    found.ok_or_else(|| {
         let known = catalogue::all().iter().filter(|entry| entry.projector().is_some());
         let known: Vec<&str> = known.map(|entry| entry.name.as_str()).collect();
         SourceError::NoProjector { name: name.to_owned(), known: known.join(", ") }
@@ -225,7 +225,7 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
     {
         let model = entry.published(*quantisation, &file).map_err(|error| refused(error.to_string()))?;
         let opened = of_catalogue(model, file.edition.model_name(), &format!("{name}@{quantisation}"));
-        let remote_projector = catalogue::find(name).and_then(CatalogueEntry::projector).cloned();
+        let remote_projector = catalogue::find(name).and_then(|entry| entry.projector().cloned());
         return Ok(OpenedModel { remote_projector, ..opened });
     }
     let entry = catalogue::find(name)

@@ -54,7 +54,7 @@ fn a_model_is_found_by_its_figures_or_not_at_all() {
         let other = catalogue::find(model.package.model.entry.as_deref().unwrap()).unwrap();
         let shape =
             |entry: &CatalogueEntry| ["embedding_length", "attention.head_count_kv"].map(|key| entry.value(key));
-        if shape(entry) != shape(other) || entry.blocks().abs_diff(other.blocks()) > 1 {
+        if shape(&entry) != shape(&other) || entry.blocks().abs_diff(other.blocks()) > 1 {
             let _ = writeln!(wrong, "{id} {reference}: {}", model.how);
         }
     }

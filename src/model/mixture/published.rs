@@ -23,8 +23,8 @@ pub struct Edition {
     pub before_tensors: (u64, bool),
     /// The day on which the sizes were read.
     pub day: &'static str,
-    /// Names of files, and their bytes.
-    pub sizes: Vec<(&'static str, u64)>,
+    /// `NAME=BYTES` of each file.
+    files: &'static str,
 }
 
 /// One published file.
@@ -72,18 +72,14 @@ impl Edition {
         let before = next()?;
         let exact = before.strip_prefix('~');
         let day = next()?;
-        let size = |text: &'static str| {
-            let (name, bytes) = text.split_once('=')?;
-            Some((name, bytes.parse().ok()?))
-        };
-        let sizes = next()?.split(' ').filter(|text| !text.is_empty()).map(size).collect::<Option<Vec<_>>>()?;
+        let files = next()?;
         let before_tensors = match exact.unwrap_or(before) {
             "-" => (0, false),
             number => (number.parse().ok()?, exact.is_none()),
         };
         let names: Vec<&'static str> = names.split(',').collect();
         let plain = names.iter().copied().chain([model_name(repository)]).map(plain).collect();
-        Some(Self { repository, header, names, plain, recipe, before_tensors, day, sizes })
+        Some(Self { repository, header, names, plain, recipe, before_tensors, day, files })
     }
 
     /// Who made it.
@@ -105,10 +101,17 @@ impl Edition {
         self.names.iter().any(|name| name.strip_prefix("architecture:") == Some(architecture))
     }
 
+    /// Its files.
+    pub fn files(&'static self) -> impl Iterator<Item = PublishedFile> {
+        self.files.split(' ').filter_map(move |file| {
+            let (name, bytes) = file.split_once('=')?;
+            Some(PublishedFile { edition: self, name, bytes: bytes.parse().ok()? })
+        })
+    }
+
     /// The file with this name.
     pub fn file(&'static self, name: &str) -> Option<PublishedFile> {
-        let (name, bytes) = self.sizes.iter().find(|(own, _)| *own == name)?;
-        Some(PublishedFile { edition: self, name, bytes: *bytes })
+        self.files().find(|file| file.name == name)
     }
 }
 
