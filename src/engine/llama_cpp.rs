@@ -5,6 +5,7 @@
 mod adapters;
 mod architecture;
 pub mod architectures;
+mod built_blocks;
 pub mod cache;
 mod cache_formula;
 mod confidence;
@@ -35,7 +36,6 @@ mod probe;
 pub mod projector;
 pub mod release;
 mod resolved;
-mod runs;
 mod server_params;
 pub mod speculation;
 mod tensor_split;

@@ -3,6 +3,7 @@
 
 use super::architecture::Trait;
 use super::architectures;
+use super::built_blocks::{BlockStarts, BuiltBlocks, LeftOut};
 use super::cache::Memory;
 use super::context::{Batch, ContextParams, Cparams};
 use super::devices::{self, Device};
@@ -12,7 +13,6 @@ use super::graph::GraphModel;
 use super::loaded::LoadedModel;
 use super::placement::{LayerSplit, Placement};
 use super::probe::Probe;
-use super::runs::{BlockStarts, BuiltBlocks, LeftOut};
 use super::weight_buffers::WeightsInRam;
 use crate::engine::ggml::allocate::{self, Lifetime, Piece};
 use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler, SchedulerRules};
@@ -295,7 +295,7 @@ impl<'a> Measurer<'a> {
             if let Some(left_out) = settled {
                 return Ok((pieces, left_out));
             }
-            layout.blocks = BuiltBlocks::all(self.model);
+            layout.blocks = std::mem::take(&mut layout.blocks).more(self.model);
         }
     }
 
@@ -336,6 +336,9 @@ impl<'a> Measurer<'a> {
             passes.clear();
         }
         scheduler.run(graph, schedule, passes);
+        if schedule.overflows && !blocks.are_all() {
+            return Ok(None);
+        }
         if schedule.overflows {
             return Err(LoadError::settings(
                 "this release of llama.cpp ends with an error here: more tensors cross between devices at once than its \

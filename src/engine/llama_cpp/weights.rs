@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::built_blocks::numbered;
 use super::error::LoadError;
-use super::runs::numbered;
 use crate::engine::ggml::backend::alike;
 use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;

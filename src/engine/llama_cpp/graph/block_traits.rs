@@ -1,4 +1,5 @@
-//! By what the graphs of blocks differ.
+//! By what the graphs of blocks differ. A graph that asks for a block's number, or for a list of the header by it, says so
+//! here: blocks of which all this is equal are built as one kind (`built_blocks`).
 
 use super::gemma3n;
 use crate::engine::llama_cpp::context::Cparams;

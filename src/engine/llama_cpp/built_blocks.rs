@@ -15,17 +15,19 @@ use crate::engine::ggml::allocate::AllocatorState;
 use crate::engine::ggml::schedule::{Schedule, Split};
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId};
 
-/// Blocks of a kind that are built before others are left out: where the first two end in turn, or the first alone ends
-/// elsewhere, the second shows it.
-const BUILT_OF_KIND: usize = 2;
+/// Blocks of a kind that are built before others are left out, at most: where two end in turn in two states, or the first
+/// alone ends elsewhere, the second shows it.
+const MOST_OF_KIND: usize = 2;
 
 /// The blocks of a graph that are built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuiltBlocks {
     /// Ascending; the first and the last are among them.
     pub blocks: Vec<usize>,
-    /// The kind of every block between its neighbours; empty if all are built.
-    kinds: Vec<usize>,
+    /// How many of each kind are.
+    of_kind: usize,
+    /// The kinds of all blocks; none if all are built.
+    kinds: BlockKinds,
 }
 
 /// Operations that a graph lacks because their blocks are left out.
@@ -40,7 +42,7 @@ pub struct LeftOut {
 impl BuiltBlocks {
     /// All blocks.
     pub fn all(model: &LoadedModel) -> Self {
-        Self { blocks: (0..model.hparams.n_layer()).collect(), kinds: Vec::new() }
+        Self { blocks: (0..model.hparams.n_layer()).collect(), ..Self::default() }
     }
 
     /// Those that may stand for all.
@@ -51,9 +53,24 @@ impl BuiltBlocks {
         if !one_pass || !plain {
             return Self::all(model);
         }
-        let kinds = BlockKinds::of(model, placement, memory, context);
-        let blocks = kinds.built();
-        if blocks.len() == kinds.builds.len() { Self::all(model) } else { Self { blocks, kinds: kinds.between } }
+        Self::of_each_kind(1, BlockKinds::of(model, placement, memory, context))
+    }
+
+    fn of_each_kind(of_kind: usize, kinds: BlockKinds) -> Self {
+        let blocks = kinds.built(of_kind);
+        let kinds = if blocks.len() == kinds.builds.len() { BlockKinds::default() } else { kinds };
+        Self { blocks, of_kind, kinds }
+    }
+
+    /// More of them.
+    #[must_use]
+    pub fn more(self, model: &LoadedModel) -> Self {
+        if self.of_kind >= MOST_OF_KIND { Self::all(model) } else { Self::of_each_kind(self.of_kind + 1, self.kinds) }
+    }
+
+    /// Whether none is left out.
+    pub fn are_all(&self) -> bool {
+        self.kinds.builds.is_empty()
     }
 
     /// Those that are left out before the built block at `index`.
@@ -63,6 +80,7 @@ impl BuiltBlocks {
 }
 
 /// The kinds of a model's blocks, as numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct BlockKinds {
     /// Two of one number have the same operations on the same devices.
     builds: Vec<usize>,
@@ -94,12 +112,12 @@ impl BlockKinds {
 
     /// The blocks that are built: all but those of which enough of their kind were built before, up to one that follows on
     /// the same neighbour.
-    fn built(&self) -> Vec<usize> {
+    fn built(&self, of_kind: usize) -> Vec<usize> {
         let Self { builds, between } = self;
         let mut seen = vec![0; between.len()];
         let (mut built, mut il) = (Vec::new(), 0);
         while il < builds.len() {
-            let known = between[il..].iter().take_while(|kind| seen[**kind] >= BUILT_OF_KIND).count();
+            let known = between[il..].iter().take_while(|kind| seen[**kind] >= of_kind).count();
             // an even number, as blocks may end in one of two states in turn
             let mut next = (il + 2..=il + known).rev().filter(|next| (next - il).is_multiple_of(2));
             let follows = |next: &usize| builds[next - 1] == builds[il - 1] && builds.get(*next) == Some(&builds[il]);
@@ -158,14 +176,14 @@ struct SeenBlock {
 impl BlockStarts {
     /// Those of `built` in `graph`; none if a block has no weights there, or not in the order of the blocks.
     pub fn of(built: &BuiltBlocks, graph: &Graph) -> Option<Self> {
-        if built.kinds.is_empty() {
+        if built.are_all() {
             return Some(Self::default());
         }
         let block = |id: TensorId| match graph[id].buffer {
             Buffer::Weights(_) => usize::try_from(graph[id].layer).ok(),
             _ => None,
         };
-        let mut leafs = vec![usize::MAX; built.kinds.len()];
+        let mut leafs = vec![usize::MAX; built.kinds.builds.len()];
         for (leaf, id) in graph.leafs.iter().enumerate().rev() {
             if let Some(first) = block(*id).and_then(|il| leafs.get_mut(il)) {
                 *first = leaf;
@@ -187,7 +205,7 @@ impl BlockStarts {
     /// Operations and leafs that the graph lacks.
     pub fn left_out(&self, built: &BuiltBlocks) -> (usize, usize) {
         let of_kind = |il: usize| {
-            let at = built.blocks.iter().position(|block| built.kinds[*block] == built.kinds[il]);
+            let at = built.blocks.iter().position(|block| built.kinds.between[*block] == built.kinds.between[il]);
             let (start, end) = at.and_then(|at| Some((self.0.get(at)?, self.0.get(at + 1)?)))?;
             Some((end.node - start.node, end.leaf - start.leaf))
         };
@@ -222,7 +240,7 @@ impl BlockStarts {
     ) -> Option<Vec<LeftOut>> {
         // copies of weights are as large as their types are, which were told apart of those in RAM alone
         let on_gpu = |id: &TensorId| matches!(graph[*id].buffer, Buffer::Weights(device) if device != cpu);
-        if steps.len() != self.0.len() || !built.kinds.is_empty() && schedule.inputs.iter().any(on_gpu) {
+        if steps.len() != self.0.len() || !built.are_all() && schedule.inputs.iter().any(on_gpu) {
             return None;
         }
         let states =
@@ -234,7 +252,8 @@ impl BlockStarts {
             let mut state = seen.last().map_or(states[index], |block| block.to);
             let mut lacks = 0;
             for il in skipped.clone() {
-                let known = seen.iter().rev().find(|block| (block.kind, block.from) == (built.kinds[il], state))?;
+                let known =
+                    seen.iter().rev().find(|block| (block.kind, block.from) == (built.kinds.between[il], state))?;
                 if !known.is_steady {
                     return None;
                 }
@@ -250,7 +269,7 @@ impl BlockStarts {
             let start = self.0[index];
             let inputs = graph.leafs[start.leaf..end.leaf].iter().any(|id| graph[*id].buffer == Buffer::Unallocated);
             let block = SeenBlock {
-                kind: built.kinds[built.blocks[index]],
+                kind: built.kinds.between[built.blocks[index]],
                 from: state,
                 to: states[index + 1],
                 steps: steps[index]..steps[index + 1],
@@ -310,7 +329,7 @@ mod tests {
         let builds = numbered(builds.bytes());
         let at = |il: Option<usize>| il.and_then(|il| builds.get(il)).copied();
         let between = numbered((0..builds.len()).map(|il| (at(il.checked_sub(1)), at(Some(il)), at(Some(il + 1)))));
-        let built = BlockKinds { builds, between }.built();
+        let built = BlockKinds { builds, between }.built(2);
         built.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
@@ -320,7 +339,7 @@ mod tests {
         assert_eq!(built("faaaaaaaaal"), "0 1 2 3 8 9 10");
         assert_eq!(built("faaaaaaaaaaaaaaal"), "0 1 2 3 14 15 16");
         // kinds in turn, and a run on each of two devices
-        assert_eq!(built("fabababababababl"), "0 1 2 3 4 5 12 13 14 15");
+        assert_eq!(built("fabababababababl"), "0 1 2 3 4 5 14 15");
         assert_eq!(built("aaaaaaaabbbbbbbb"), "0 1 2 7 8 9 10 15");
     }
 
