@@ -190,6 +190,9 @@ impl Placement {
     /// output layer's device.
     pub fn in_block(&self, il: usize, slot: Option<LlmTensor>) -> BackendId {
         let device = self.layers.get(il).copied().unwrap_or(self.output);
+        if self.overrides.is_empty() {
+            return device;
+        }
         let own = self.overrides.partition_point(|to| to.block < il);
         let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
         let moved = own.find(|to| slot.is_some_and(|slot| to.part.covers(slot)));

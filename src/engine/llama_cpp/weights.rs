@@ -350,7 +350,7 @@ impl Weight {
 
     /// Bytes on a device of this kind.
     pub fn on(&self, backend: &dyn Backend) -> u64 {
-        backend.align(self.in_layout(backend.bytes(&Tensor::new(self.ty, self.ne))))
+        backend.align(self.bytes.saturating_add(backend.padding(self.ty, self.ne[0])))
     }
 }
 
