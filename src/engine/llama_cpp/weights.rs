@@ -1,13 +1,14 @@
 //! A model's tensors by block and role, on which devices each may be, and the layouts in which RAM holds them.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::error::LoadError;
 use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;
 
 /// The suffix of a tensor's name: the matrix, its bias, the scale of its result, or the two matrices of its adapters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TensorSuffix {
     Weight,
@@ -340,6 +341,8 @@ pub struct Weight {
     pub file: usize,
     /// Where it begins in the file, from the first tensor on.
     pub start: u64,
+    /// Those with its role, type and shape: an index into [`Weights::kinds`].
+    pub kind: usize,
 }
 
 impl Weight {
@@ -361,22 +364,27 @@ type TensorTable = [[u32; SUFFIXES.len()]; LlmTensor::COUNT];
 pub struct Weights {
     /// In file order.
     pub all: Vec<Weight>,
+    /// Of the weights with one role, type and shape the first: indices into `all`.
+    pub kinds: Vec<usize>,
     /// Per block, then model-wide.
     table: Vec<TensorTable>,
 }
 
 impl Weights {
-    /// Indexes the tensors of `header`, which has `blocks` blocks.
+    /// Indexes the tensors of `header`, which has `blocks` blocks, and output matrices of attention in `groups` groups; zero
+    /// for none.
     ///
     /// # Errors
     /// When a tensor has more than four dimensions or an empty one.
-    pub fn read(header: &Header, blocks: usize) -> Result<Self, LoadError> {
+    pub fn read(header: &Header, blocks: usize, groups: u64) -> Result<Self, LoadError> {
         let mut weights = Self {
             all: Vec::with_capacity(header.tensors.len()),
+            kinds: Vec::new(),
             table: vec![[[u32::MAX; SUFFIXES.len()]; LlmTensor::COUNT]; blocks + 1],
         };
         // tensors follow one another in the order of the header (`gguf_init_from_file_impl` in `gguf.cpp`, 0.1.161)
         let (alignment, mut start) = (header.alignment(), 0);
+        let mut kinds = HashMap::new();
         for (index, tensor) in header.tensors.iter().enumerate() {
             let (block, rest) = split_block(&tensor.name);
             let role = role(&rest);
@@ -385,27 +393,22 @@ impl Weights {
                 return Err(LoadError::model(format!("tensor {} has a shape that ggml does not support", tensor.name)));
             }
             ne[..tensor.dims.len()].copy_from_slice(&tensor.dims);
+            if role == Some((LlmTensor::AttnOutA, TensorSuffix::Weight)) {
+                ne = in_groups(ne, groups);
+            }
             let row = block.unwrap_or(blocks);
             if let (Some((slot, part)), Some(row)) = (role, weights.table.get_mut(row)) {
                 row[slot as usize][part as usize] = index as u32;
             }
-            let bytes = tensor.bytes.0;
-            weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes, file: 0, start });
+            let (ty, bytes) = (tensor.ty, tensor.bytes.0);
+            let kind = *kinds.entry((role, ty, ne)).or_insert_with(|| {
+                weights.kinds.push(index);
+                weights.kinds.len() - 1
+            });
+            weights.all.push(Weight { block, role, index, ty, ne, bytes, file: 0, start, kind });
             start = (start + bytes).next_multiple_of(alignment);
         }
         Ok(weights)
-    }
-
-    /// Splits the rows of matrices with this role into `groups`, as llama.cpp does that reads them as one per group
-    /// (`TENSOR_ALLOW_RESHAPE` in `models/deepseek4.cpp`, 0.1.161).
-    pub fn split_groups(&mut self, slot: LlmTensor, groups: u64) {
-        for weight in &mut self.all {
-            let [wide, rows, more, 1] = weight.ne else { continue };
-            let all = rows * more;
-            if weight.role == Some((slot, TensorSuffix::Weight)) && groups > 0 && all.is_multiple_of(groups) {
-                weight.ne = [wide, all / groups, groups, 1];
-            }
-        }
     }
 
     /// Index into [`Self::all`] of the tensor of block `il` with this role.
@@ -423,6 +426,14 @@ impl Weights {
     pub fn find_global(&self, slot: LlmTensor, part: TensorSuffix) -> Option<usize> {
         self.find(self.table.len() - 1, slot, part)
     }
+}
+
+/// The shape of a matrix whose rows llama.cpp reads as one matrix per group, if they are so many times a number
+/// (`TENSOR_ALLOW_RESHAPE` in `models/deepseek4.cpp`, 0.1.161).
+fn in_groups(ne: [u64; 4], groups: u64) -> [u64; 4] {
+    let [wide, rows, more, 1] = ne else { return ne };
+    let all = rows * more;
+    if groups > 0 && all.is_multiple_of(groups) { [wide, all / groups, groups, 1] } else { ne }
 }
 
 /// Splits `blk.7.attn_q.weight` into 7 and `attn_q.weight`. A decoder's tensors have the names of other models', an

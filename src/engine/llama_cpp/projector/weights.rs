@@ -194,8 +194,7 @@ impl Loader<'_> {
 
     /// Loads tensors of block `il`.
     fn block(&mut self, il: usize, names: &[&'static str]) -> Result<(), LoadError> {
-        let names = names.iter().map(|name| (*name, required(name).0));
-        self.in_block(il, &format!("{}.blk.{il}.", self.prefix), names)
+        self.in_block(il, &format!("{}.blk.{il}.", self.prefix), names.iter().map(|name| (*name, *name)))
     }
 
     fn deepstack(&mut self, il: usize) -> Result<(), LoadError> {
@@ -215,7 +214,7 @@ impl Loader<'_> {
             match of_block.binary_search_by(|(known, _)| known[prefix.len()..].cmp(name)) {
                 Ok(at) => {
                     let index = self.load(of_block[at].1, index_of(il))?;
-                    self.weights.layers[il].push((known_as, index));
+                    self.weights.layers[il].push((required(known_as).0, index));
                 }
                 Err(_) if required => return Err(lacks(&format!("{prefix}{name}"))),
                 Err(_) => {}
