@@ -210,13 +210,13 @@ impl Loader<'_> {
     ) -> Result<(), LoadError> {
         let of_block = under(self.named, prefix);
         for (name, known_as) in names {
-            let (name, required) = required(name);
+            let (name, is_required) = required(name);
             match of_block.binary_search_by(|(known, _)| known[prefix.len()..].cmp(name)) {
                 Ok(at) => {
                     let index = self.load(of_block[at].1, index_of(il))?;
                     self.weights.layers[il].push((required(known_as).0, index));
                 }
-                Err(_) if required => return Err(lacks(&format!("{prefix}{name}"))),
+                Err(_) if is_required => return Err(lacks(&format!("{prefix}{name}"))),
                 Err(_) => {}
             }
         }
