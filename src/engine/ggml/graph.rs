@@ -59,7 +59,7 @@ impl Graph {
     /// The operands of a tensor.
     #[inline]
     pub fn sources(&self, tensor: &Tensor) -> impl Iterator<Item = TensorId> + '_ {
-        self.operands[tensor.src.range()].iter().filter(|id| id.is_some()).copied()
+        self.operands[tensor.src.range()].iter().copied().filter(|id| id.is_some())
     }
 
     /// The operands, including omitted ones.
