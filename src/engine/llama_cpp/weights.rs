@@ -1,14 +1,14 @@
 //! A model's tensors by block and role, on which devices each may be, and the layouts in which RAM holds them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::mem;
 
 use super::error::LoadError;
 use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;
 
 /// The suffix of a tensor's name: the matrix, its bias, the scale of its result, or the two matrices of its adapters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TensorSuffix {
     Weight,
@@ -341,7 +341,7 @@ pub struct Weight {
     pub file: usize,
     /// Where it begins in the file, from the first tensor on.
     pub start: u64,
-    /// Those with its role, type and shape: an index into [`Weights::kinds`].
+    /// Those of its role that follow one another with its type and shape: an index into [`Weights::kinds`].
     pub kind: usize,
 }
 
@@ -364,7 +364,7 @@ type TensorTable = [[u32; SUFFIXES.len()]; LlmTensor::COUNT];
 pub struct Weights {
     /// In file order.
     pub all: Vec<Weight>,
-    /// Of the weights with one role, type and shape the first: indices into `all`.
+    /// Of the weights of a role that follow one another with one type and shape the first: indices into `all`.
     pub kinds: Vec<usize>,
     /// Per block, then model-wide.
     table: Vec<TensorTable>,
@@ -384,7 +384,7 @@ impl Weights {
         };
         // tensors follow one another in the order of the header (`gguf_init_from_file_impl` in `gguf.cpp`, 0.1.161)
         let (alignment, mut start) = (header.alignment(), 0);
-        let mut kinds = HashMap::new();
+        let mut last: TensorTable = [[u32::MAX; SUFFIXES.len()]; LlmTensor::COUNT];
         for (index, tensor) in header.tensors.iter().enumerate() {
             let (block, rest) = split_block(&tensor.name);
             let role = role(&rest);
@@ -401,7 +401,10 @@ impl Weights {
                 row[slot as usize][part as usize] = index as u32;
             }
             let (ty, bytes) = (tensor.ty, tensor.bytes.0);
-            let kind = *kinds.entry((role, ty, ne)).or_insert_with(|| {
+            let before = role.map(|(slot, part)| mem::replace(&mut last[slot as usize][part as usize], index as u32));
+            let before = before.and_then(|before| weights.all.get(before as usize));
+            let kind = before.filter(|before| before.ty == ty && before.ne == ne).map(|before| before.kind);
+            let kind = kind.unwrap_or_else(|| {
                 weights.kinds.push(index);
                 weights.kinds.len() - 1
             });
