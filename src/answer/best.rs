@@ -105,7 +105,7 @@ impl PlanRequest {
     /// The card of each objective; settings that serve several make one card. `plan` is this request's plan. An
     /// objective without a card cannot be served: no settings are safe, or no speed is known.
     pub fn best(&self, plan: &Plan, question: &BestRequest) -> Vec<Card> {
-        let search = BestSearch { request: self, plan: Cow::Borrowed(plan), question };
+        let search = BestSearch::new(self, Cow::Borrowed(plan), question);
         let (first, last): (Vec<Step>, Vec<Step>) = search.steps().into_iter().partition(Step::is_alone);
         let mut tried: Vec<Candidate> =
             first.into_par_iter().with_max_len(1).flat_map_iter(|step| step.take(&search, &[])).collect();
@@ -122,7 +122,7 @@ impl PlanRequest {
         plan: Plan,
         question: &'a BestRequest,
     ) -> impl Iterator<Item = Option<Vec<Card>>> + 'a {
-        let search = BestSearch { request: self, plan: Cow::Owned(plan), question };
+        let search = BestSearch::new(self, Cow::Owned(plan), question);
         let mut steps = search.steps().into_iter();
         let mut tried: Vec<Candidate> = Vec::new();
         let mut is_done = false;
@@ -140,7 +140,7 @@ impl PlanRequest {
     /// experts in RAM, a shorter context, or layers in RAM, as far as that is fast enough; else narrower weights. With its
     /// plan.
     pub fn balanced(&self, plan: &Plan, question: &BestRequest) -> Option<(Self, Plan)> {
-        let (found, known) = BestSearch { request: self, plan: Cow::Borrowed(plan), question }.balanced()?;
+        let (found, known) = BestSearch::new(self, Cow::Borrowed(plan), question).balanced()?;
         let planned = known.or_else(|| if found == *self { Some(plan.clone()) } else { found.plan().ok() })?;
         Some((found, planned))
     }

@@ -5,6 +5,7 @@
 
 use crate::gguf::FileType;
 use crate::model::Model;
+use crate::model::quantise::Quantiser;
 use crate::plan::Plan;
 use crate::settings::CacheType;
 
@@ -90,7 +91,8 @@ pub fn of_model(model: &Model) -> f64 {
         Some(own) if TRAINED_IN.contains(&own) => 0.0,
         Some(own) => of_weights(own),
         None => {
-            let no_wider = |to: &FileType| model.bytes_in(*to).is_ok_and(|bytes| bytes <= model.bytes);
+            let quantiser = Quantiser::of(model);
+            let no_wider = |to: &FileType| quantiser.bytes_in(*to).is_ok_and(|bytes| bytes <= model.bytes);
             ladder().find(no_wider).map_or(f64::INFINITY, of_weights)
         }
     }

@@ -22,7 +22,7 @@ use crate::gguf::{FileType, GgmlType, Tensor};
 use crate::units::Bytes;
 
 use super::Model;
-use super::quantise::{Method, QuantiseError};
+use super::quantise::{Method, QuantiseError, Quantiser};
 
 pub use basis::{Basis, Mixture};
 pub use header::{BYTES_PER_TOKEN, ExactAfter};
@@ -69,11 +69,7 @@ impl Model {
     /// # Errors
     /// As there.
     pub fn bytes_in(&self, to: impl Into<Quantisation>) -> Result<Bytes, QuantiseError> {
-        let to = to.into();
-        match to.file_type() {
-            Some(file_type) if published::trained_in_four_bits(self).is_none() => self.quantised_bytes(file_type),
-            _ => Ok(self.in_quantisation(to)?.bytes),
-        }
+        Quantiser::of(self).bytes_in(to)
     }
 
     /// The published files of this model.
@@ -166,6 +162,20 @@ impl Model {
         let method = edition.recipe.method(to.into(), self);
         let made = self.quantised_tensors(&method).map(|(tensors, _)| total(&tensors));
         made.is_ok_and(|made| made.abs_diff(file.tensor_bytes()) <= made / OTHER_MODEL)
+    }
+}
+
+impl Quantiser<'_> {
+    /// [`Model::bytes_in`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn bytes_in(&self, to: impl Into<Quantisation>) -> Result<Bytes, QuantiseError> {
+        let (to, model) = (to.into(), self.model());
+        match to.file_type() {
+            Some(file_type) if published::trained_in_four_bits(model).is_none() => self.quantised_bytes(file_type),
+            _ => Ok(model.in_quantisation(to)?.bytes),
+        }
     }
 }
 

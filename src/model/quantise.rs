@@ -143,8 +143,7 @@ impl Model {
     /// # Errors
     /// If the quantiser itself would refuse.
     pub fn quantised_bytes(&self, to: FileType) -> Result<Bytes, QuantiseError> {
-        let types = types(self, &Method::of(to))?;
-        self.header.tensors.iter().zip(types.formats).map(|(tensor, ty)| bytes(tensor, ty)).sum()
+        Quantiser::of(self).quantised_bytes(to)
     }
 
     /// The file types that the model can be quantised to, with their sizes, from the smallest to the largest. Types
@@ -159,8 +158,9 @@ impl Model {
             FileType::Mxfp4 => mixture,
             _ => true,
         };
+        let quantiser = Quantiser::of(self);
         let suitable = FileType::ALL.iter().copied().filter(|&to| suits(to));
-        let mut sizes: Vec<_> = suitable.filter_map(|to| Some((to, self.bytes_in(to).ok()?))).collect();
+        let mut sizes: Vec<_> = suitable.filter_map(|to| Some((to, quantiser.bytes_in(to).ok()?))).collect();
         sizes.sort_by_key(|&(_, bytes)| bytes);
         sizes
     }
@@ -172,13 +172,7 @@ impl Model {
 
     /// The tensors that a method gives the model, and notes.
     pub(super) fn quantised_tensors(&self, method: &Method<'_>) -> Result<(Vec<Tensor>, Vec<String>), QuantiseError> {
-        let Types { formats, notes } = types(self, method)?;
-        let described = self.header.tensors.iter().zip(formats).map(|(tensor, ty)| {
-            let bytes = bytes(tensor, ty)?;
-            let old_mxfp4 = tensor.old_mxfp4 && ty == tensor.ty;
-            Ok(Tensor { name: tensor.name.clone(), dims: tensor.dims.clone(), ty, bytes, old_mxfp4 })
-        });
-        Ok((described.collect::<Result<_, _>>()?, notes))
+        Quantiser::of(self).tensors(method)
     }
 }
 
@@ -236,47 +230,95 @@ struct Types {
     notes: Vec<String>,
 }
 
-fn types(model: &Model, method: &Method<'_>) -> Result<Types, QuantiseError> {
-    let to = method.to;
-    let tensors = &model.header.tensors;
-    let mut kinds = TensorKinds::new(QuantFamily::of(&model.architecture));
-    let kinds: Vec<TensorKind> = tensors.iter().map(|tensor| kinds.of(&tensor.name)).collect();
-    let mut chooser = TypeChooser::new(model, &kinds, method)?;
+/// The quantiser with one model: what it does with the tensors whatever their types are to be, which is the same for any
+/// number of file types.
+#[derive(Debug)]
+pub struct Quantiser<'m> {
+    model: &'m Model,
+    traits: QuantTraits,
+    /// Per tensor of the header.
+    kinds: Vec<TensorKind>,
+    /// The tensors that are quantised, as indices in the header, in the quantiser's order.
+    order: Vec<usize>,
+}
 
-    let mut formats: Vec<GgmlType> = tensors.iter().map(|tensor| tensor.ty).collect();
-    if let Some(other) = &method.other {
-        let kept = tensors.iter().zip(&kinds).map(|(tensor, kind)| other(tensor, true).filter(|_| kind.kept));
-        formats.iter_mut().zip(kept).for_each(|(ty, kept)| *ty = kept.unwrap_or(*ty));
-    }
-    let (mut fallbacks, mut importance) = (0, false);
-    for (index, tensor, kind) in in_quantiser_order(tensors, &kinds) {
-        let wanted = match method.other.as_ref().and_then(|other| other(tensor, false)) {
-            Some(ty) => ty,
-            None => chooser.wanted(tensor, kind)?,
-        };
-        let row = row(tensor);
-        let ty = fitting(wanted, row);
-        let ty = ty.ok_or_else(|| QuantiseError::Row { tensor: tensor.name.to_string(), row, wanted })?;
-        fallbacks += usize::from(ty != wanted);
-        importance |= needs_importance(&tensor.name, ty, to);
-        // never out of bounds: the index comes from enumerating the same tensors
-        formats[index] = ty;
+impl<'m> Quantiser<'m> {
+    /// That of a model; the current types do not matter.
+    pub fn of(model: &'m Model) -> Self {
+        let tensors = &model.header.tensors;
+        let mut known = TensorKinds::new(QuantFamily::of(&model.architecture));
+        let kinds: Vec<TensorKind> = tensors.iter().map(|tensor| known.of(&tensor.name)).collect();
+        let order = in_quantiser_order(tensors, &kinds);
+        Self { model, traits: QuantTraits::of(model), kinds, order }
     }
 
-    let mut notes = Vec::new();
-    if fallbacks > 0 {
-        notes.push(format!(
-            "Tensors whose rows are not a multiple of the block size of {to} and which fall back to other types: \
-             {fallbacks}."
-        ));
+    /// The model.
+    pub const fn model(&self) -> &'m Model {
+        self.model
     }
-    if importance && !method.importance {
-        notes.push(format!(
-            "llama.cpp produces {to} only with an importance matrix, which may change the size slightly: it is \
-             modelled."
-        ));
+
+    /// [`Model::quantised_bytes`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn quantised_bytes(&self, to: FileType) -> Result<Bytes, QuantiseError> {
+        let types = self.types(&Method::of(to))?;
+        self.model.header.tensors.iter().zip(types.formats).map(|(tensor, ty)| bytes(tensor, ty)).sum()
     }
-    Ok(Types { formats, notes })
+
+    /// The tensors that a method gives the model, and notes.
+    fn tensors(&self, method: &Method<'_>) -> Result<(Vec<Tensor>, Vec<String>), QuantiseError> {
+        let Types { formats, notes } = self.types(method)?;
+        let described = self.model.header.tensors.iter().zip(formats).map(|(tensor, ty)| {
+            let bytes = bytes(tensor, ty)?;
+            let old_mxfp4 = tensor.old_mxfp4 && ty == tensor.ty;
+            Ok(Tensor { name: tensor.name.clone(), dims: tensor.dims.clone(), ty, bytes, old_mxfp4 })
+        });
+        Ok((described.collect::<Result<_, _>>()?, notes))
+    }
+
+    fn types(&self, method: &Method<'_>) -> Result<Types, QuantiseError> {
+        let Self { model, kinds, order, .. } = self;
+        let to = method.to;
+        let tensors = &model.header.tensors;
+        let mut chooser = TypeChooser::new(self, method)?;
+
+        let mut formats: Vec<GgmlType> = tensors.iter().map(|tensor| tensor.ty).collect();
+        if let Some(other) = &method.other {
+            let kept = tensors.iter().zip(kinds).map(|(tensor, kind)| other(tensor, true).filter(|_| kind.kept));
+            formats.iter_mut().zip(kept).for_each(|(ty, kept)| *ty = kept.unwrap_or(*ty));
+        }
+        let (mut fallbacks, mut importance) = (0, false);
+        for &index in order {
+            // never out of bounds: the indices come from enumerating the same tensors
+            let (tensor, kind) = (&tensors[index], kinds[index]);
+            let wanted = match method.other.as_ref().and_then(|other| other(tensor, false)) {
+                Some(ty) => ty,
+                None => chooser.wanted(tensor, kind)?,
+            };
+            let row = row(tensor);
+            let ty = fitting(wanted, row);
+            let ty = ty.ok_or_else(|| QuantiseError::Row { tensor: tensor.name.to_string(), row, wanted })?;
+            fallbacks += usize::from(ty != wanted);
+            importance |= needs_importance(&tensor.name, ty, to);
+            formats[index] = ty;
+        }
+
+        let mut notes = Vec::new();
+        if fallbacks > 0 {
+            notes.push(format!(
+                "Tensors whose rows are not a multiple of the block size of {to} and which fall back to other types: \
+                 {fallbacks}."
+            ));
+        }
+        if importance && !method.importance {
+            notes.push(format!(
+                "llama.cpp produces {to} only with an importance matrix, which may change the size slightly: it is \
+                 modelled."
+            ));
+        }
+        Ok(Types { formats, notes })
+    }
 }
 
 /// Weights per row.
@@ -284,21 +326,16 @@ fn row(tensor: &Tensor) -> u64 {
     tensor.dims.first().copied().unwrap_or(1)
 }
 
-/// The tensors that are quantised, in the quantiser's order: those outside of blocks, then block by block, each sorted
-/// by name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
-fn in_quantiser_order<'m>(
-    tensors: &'m [Tensor],
-    kinds: &[TensorKind],
-) -> impl Iterator<Item = (usize, &'m Tensor, TensorKind)> {
+/// The tensors that are quantised, as indices, in the quantiser's order: those outside of blocks, then block by block, each
+/// sorted by name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
+fn in_quantiser_order(tensors: &[Tensor], kinds: &[TensorKind]) -> Vec<usize> {
     let is_matrix = |tensor: &Tensor| tensor.dims.iter().skip(1).any(|&dim| dim > 1);
-    let all = tensors.iter().zip(kinds.iter().copied()).enumerate();
+    let all = tensors.iter().zip(kinds).enumerate();
     let quantised = all.filter(|(_, (tensor, kind))| !kind.kept && is_matrix(tensor));
     let mut ordered: Vec<_> =
-        quantised.map(|(index, (tensor, kind))| (block(&tensor.name), index, tensor, kind)).collect();
-    ordered.sort_by(|(block, _, tensor, _), (other_block, _, other, _)| {
-        block.cmp(other_block).then_with(|| tensor.name.cmp(&other.name))
-    });
-    ordered.into_iter().map(|(_, index, tensor, kind)| (index, tensor, kind))
+        quantised.map(|(index, (tensor, _))| (block(&tensor.name), &*tensor.name, index)).collect();
+    ordered.sort_unstable();
+    ordered.into_iter().map(|(.., index)| index).collect()
 }
 
 /// Chooses the type of one tensor after the other, in the quantiser's order.
@@ -309,8 +346,8 @@ struct TypeChooser {
 }
 
 impl TypeChooser {
-    fn new(model: &Model, kinds: &[TensorKind], method: &Method<'_>) -> Result<Self, QuantiseError> {
-        let (traits, to) = (QuantTraits::of(model), method.to);
+    fn new(Quantiser { traits, kinds, .. }: &Quantiser<'_>, method: &Method<'_>) -> Result<Self, QuantiseError> {
+        let (traits, to) = (*traits, method.to);
         let mut mix = Mix::of(to, &traits).ok_or(QuantiseError::NotMade(to))?;
         if method.importance {
             mix.adjust_to_importance(to);

@@ -926,10 +926,10 @@ impl Flag {
 
     /// Whether `settings` differ from the default in what it sets, or in what it stands for.
     pub fn is_given(self, settings: &Settings) -> bool {
-        let mut without = settings.clone();
+        let mut alone = Settings::default();
         let stands_for = |flag: &&Self| **flag == self || flag.row().ignored_with == Some(self);
-        Self::ALL.iter().filter(stands_for).for_each(|flag| flag.reset(&mut without));
-        without != *settings
+        Self::ALL.iter().filter(stands_for).for_each(|flag| flag.copy(settings, &mut alone));
+        alone != Settings::default()
     }
 }
 

@@ -392,12 +392,13 @@ pub fn blocks(model: &Model, hparams: &Hparams, effect: &InEffect, depth: u64) -
 }
 
 fn block(model: &Model, hparams: &Hparams, effect: &InEffect, depth: u64, il: usize) -> BlockReads {
-    let tensors = || model.tensors(TensorGroup::Block(hparams.weight_block(il)));
-    let experts = Weights::of(tensors().filter(|tensor| is_expert(&tensor.name)));
+    let tensors = model.tensors(TensorGroup::Block(hparams.weight_block(il)));
+    let (experts, dense): (Vec<_>, Vec<_>) = tensors.partition(|tensor| is_expert(&tensor.name));
+    let experts = Weights::of(experts.into_iter());
     let used = hparams.n_expert_used.get(il).copied().unwrap_or(0) as f64 / hparams.n_expert.max(1) as f64;
     let recurrent = hparams.is_recr.get(il).copied().unwrap_or(false);
     BlockReads {
-        dense: Weights::of(tensors().filter(|tensor| !is_expert(&tensor.name))),
+        dense: Weights::of(dense.into_iter()),
         experts,
         used: used.min(1.0),
         cache: attention(hparams, effect, depth, il) + if recurrent { state(hparams) } else { 0.0 },
@@ -412,10 +413,9 @@ pub fn output(model: &Model) -> Weights {
 
 /// `ffn_up_exps`, or in old files `ffn_up.3`.
 fn is_expert(name: &str) -> bool {
-    let mut parts = name.split('.').skip(2);
+    let mut parts = name.as_bytes().split(|byte| *byte == b'.').skip(2);
     let (tensor, next) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    tensor.ends_with("_exps")
-        || tensor.starts_with("ffn_") && next.bytes().all(|b| b.is_ascii_digit()) && !next.is_empty()
+    tensor.ends_with(b"_exps") || tensor.starts_with(b"ffn_") && next.iter().all(u8::is_ascii_digit) && !next.is_empty()
 }
 
 /// Bytes of keys and values that a token attends to. A block that shares the cache of an earlier one reads it again.

@@ -15,6 +15,7 @@ use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::model::Model;
+use crate::model::quantise::Quantiser;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
 use crate::settings::{CacheType, Context, FlashAttn};
@@ -40,6 +41,8 @@ pub(super) struct BestSearch<'a> {
     pub request: &'a PlanRequest,
     pub plan: Cow<'a, Plan>,
     pub question: &'a BestRequest,
+    /// That of the opened model.
+    quantiser: Quantiser<'a>,
 }
 
 /// The model's weights as they are, or in a type.
@@ -239,6 +242,13 @@ fn is_good(model: &Model) -> bool {
     quality::of_model(model) <= quality::of_weights(GOOD)
 }
 
+impl<'a> BestSearch<'a> {
+    /// That around `plan`, which is the plan of `request`.
+    pub fn new(request: &'a PlanRequest, plan: Cow<'a, Plan>, question: &'a BestRequest) -> Self {
+        Self { request, plan, question, quantiser: Quantiser::of(&request.opened) }
+    }
+}
+
 impl BestSearch<'_> {
     /// The context that is wanted: as it is now, or a useful one where the engine chose it.
     fn wanted(&self) -> u64 {
@@ -316,7 +326,7 @@ impl BestSearch<'_> {
     fn bytes(&self, to: Type) -> Option<Bytes> {
         match to {
             Type::AsItIs => Some(self.request.model.bytes),
-            Type::Quantised(to) => self.request.opened.bytes_in(to).ok(),
+            Type::Quantised(to) => self.quantiser.bytes_in(to).ok(),
         }
     }
 

@@ -61,9 +61,14 @@ pub trait Backend: Debug + Send + Sync {
         true
     }
 
+    /// Bytes that a tensor takes behind its last row, which has so many elements.
+    fn padding(&self, _ty: Type, _row: u64) -> u64 {
+        0
+    }
+
     /// Bytes that a tensor without operands takes, before alignment: a weight or a cache.
     fn bytes(&self, tensor: &Tensor) -> u64 {
-        tensor.bytes()
+        tensor.bytes() + self.padding(tensor.ty, tensor.ne[0])
     }
 
     /// Bytes that a result takes with what its operation needs besides, before alignment (`get_alloc_size`).
@@ -103,11 +108,10 @@ fn batch(tensor: &Tensor) -> u64 {
     }
 }
 
-/// Bytes of a tensor whose quantised rows are padded to a multiple of `multiple` elements.
-fn padded(tensor: &Tensor, multiple: u64) -> u64 {
-    let Tensor { ty, ne: [elements, ..], .. } = *tensor;
+/// Bytes that a quantised row lacks to a multiple of `multiple` elements.
+fn to_multiple(ty: Type, elements: u64, multiple: u64) -> u64 {
     let rest = elements % multiple;
-    tensor.bytes() + if ty.block() > 1 && rest > 0 { row(ty, multiple - rest) } else { 0 }
+    if ty.block() > 1 && rest > 0 { row(ty, multiple - rest) } else { 0 }
 }
 
 /// The nodes of one split, with the graph they belong to.
@@ -265,8 +269,8 @@ impl Backend for Plain {
         128
     }
 
-    fn bytes(&self, tensor: &Tensor) -> u64 {
-        padded(tensor, 512)
+    fn padding(&self, ty: Type, row: u64) -> u64 {
+        to_multiple(ty, row, 512)
     }
 }
 
@@ -294,8 +298,8 @@ impl Backend for Remote {
         None
     }
 
-    fn bytes(&self, tensor: &Tensor) -> u64 {
-        self.0.bytes(tensor)
+    fn padding(&self, ty: Type, row: u64) -> u64 {
+        self.0.padding(ty, row)
     }
 
     fn allocation(&self, graph: &Graph, tensor: &Tensor) -> u64 {
@@ -314,8 +318,8 @@ impl Backend for Sycl {
         128
     }
 
-    fn bytes(&self, tensor: &Tensor) -> u64 {
-        padded(tensor, 512)
+    fn padding(&self, ty: Type, row: u64) -> u64 {
+        to_multiple(ty, row, 512)
     }
 }
 
@@ -355,8 +359,8 @@ impl Backend for Without {
         self.backend.pipelines()
     }
 
-    fn bytes(&self, tensor: &Tensor) -> u64 {
-        self.backend.bytes(tensor)
+    fn padding(&self, ty: Type, row: u64) -> u64 {
+        self.backend.padding(ty, row)
     }
 
     fn allocation(&self, graph: &Graph, tensor: &Tensor) -> u64 {

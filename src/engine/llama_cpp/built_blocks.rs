@@ -10,6 +10,7 @@ use super::context::{ContextType, Cparams};
 use super::graph::block_traits;
 use super::loaded::LoadedModel;
 use super::placement::Placement;
+use super::weights::numbered;
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::AllocatorState;
 use crate::engine::ggml::schedule::{Schedule, Split};
@@ -99,10 +100,7 @@ impl BlockKinds {
         }));
         // what GPUs compute with weights in RAM takes copies of their size
         let copies = context.op_offload && placement.cpu > 0;
-        let types = |il: usize| {
-            let weights = model.weights.block_kinds[il];
-            if copies && placement.may_hold_in_ram(il) { (weights.types, true) } else { (weights.alike, false) }
-        };
+        let types = |il: usize| model.weights.block_kinds[il].types(copies && placement.may_hold_in_ram(il));
         let between = numbered((0..count).map(|il| {
             let before = il.checked_sub(1).map(|before| builds[before]);
             (before, builds[il], types(il), builds.get(il + 1).copied())
@@ -131,19 +129,6 @@ impl BlockKinds {
         }
         built
     }
-}
-
-/// Each as the number of the first that is equal to it.
-pub(super) fn numbered<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<usize> {
-    let mut known: Vec<T> = Vec::new();
-    let number = |one: T| {
-        // most are like the latest kinds
-        known.iter().rposition(|other| *other == one).unwrap_or_else(|| {
-            known.push(one);
-            known.len() - 1
-        })
-    };
-    all.map(number).collect()
 }
 
 /// Where the built blocks of a graph begin in the order of computation, before it is scheduled.

@@ -112,6 +112,8 @@ pub struct Placement {
     buffers: WeightBuffers,
     /// Sorted by block; within a block in the given order.
     overrides: Vec<BlockOverride>,
+    /// Where those of each block begin, up to the last that has any, and where they end.
+    first_overrides: Vec<usize>,
     /// The user's, which count before them.
     by_user: UserOverrides,
     /// Weights in RAM are in no host buffers of GPUs.
@@ -133,6 +135,8 @@ impl Placement {
         let cpu = gpus as BackendId;
         let mut overrides = request.overrides.to_vec();
         overrides.sort_by_key(|to| to.block);
+        let end = overrides.last().map_or(0, |to| to.block + 1);
+        let first_overrides = (0..=end).map(|il| overrides.partition_point(|to| to.block < il)).collect();
         let place = |il: u64| {
             if il < first || il - first >= count {
                 return cpu;
@@ -149,6 +153,7 @@ impl Placement {
             load_mtp: request.load_mtp,
             buffers: WeightBuffers::default(),
             overrides,
+            first_overrides,
             by_user: request.by_user.clone(),
             no_host: false,
             by_rows: false,
@@ -190,9 +195,8 @@ impl Placement {
     /// output layer's device.
     pub fn in_block(&self, il: usize, slot: Option<LlmTensor>) -> BackendId {
         let device = self.layers.get(il).copied().unwrap_or(self.output);
-        let own = self.overrides.partition_point(|to| to.block < il);
-        let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
-        let moved = own.find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
+        let Some([from, to]) = self.first_overrides.get(il..il.saturating_add(2)) else { return device };
+        let moved = self.overrides[*from..*to].iter().find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
         moved.map_or(device, |to| to.gpu.unwrap_or(self.cpu))
     }
 
@@ -200,7 +204,7 @@ impl Placement {
     /// on which device they are.
     pub(super) fn traits_of(&self, il: usize, weights: &Weights) -> Vec<u64> {
         let kinds = weights.block_kinds[il];
-        let types = if self.buffers.refuses_any() { kinds.types as u64 + 1 } else { 0 };
+        let types = kinds.deciding_types(self.buffers.refuses_any());
         let mut traits = vec![self.layers[il].into(), kinds.shapes as u64, types];
         let of_fit = self.overrides.iter().filter(|to| to.block == il);
         traits.extend(of_fit.flat_map(|to| [to.part as u64, to.gpu.map_or(0, |gpu| u64::from(gpu) + 1)]));

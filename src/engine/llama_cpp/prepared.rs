@@ -181,8 +181,7 @@ impl LoadedModel {
         }
         let own = architectures::own_hparams(family.architecture);
         let mut hparams = Hparams::read(header, family.architecture, release, own)?;
-        let mut weights = Weights::read(header, hparams.n_layer_all)?;
-        weights.split_groups(LlmTensor::AttnOutA, hparams.n_output_groups);
+        let weights = Weights::read(header, hparams.n_layer_all, hparams.n_output_groups)?;
         let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);
         if has_mtp && family.architecture.refuses_mtp_blocks.contain(release) {
             return Err(LoadError::model(format!(

@@ -56,8 +56,12 @@ impl WeightBuffers {
                 tried.push((key, refused));
                 refused
             };
-            let refused = |(at, weight): (usize, &Weight)| refuses(operation(weight, model)?, weight).then_some(at);
-            buffers.refused.push(model.weights.all.iter().enumerate().filter_map(refused).collect());
+            let Weights { all, kinds, .. } = &model.weights;
+            let refuses_kind =
+                |first: &usize| operation(&all[*first], model).is_some_and(|op| refuses(op, &all[*first]));
+            let refused: Vec<bool> = kinds.iter().map(refuses_kind).collect();
+            let of_kinds = all.iter().enumerate().filter(|(_, weight)| refused[weight.kind]);
+            buffers.refused.push(of_kinds.map(|(at, _)| at).collect());
             let output = tied.map(|index| &model.weights.all[index]);
             buffers.refuses_tied_output.push(output.is_some_and(|output| refuses(Op::MulMat, output)));
         }
@@ -304,7 +308,8 @@ mod tests {
     use rstest::rstest;
 
     fn weight(ty: Type, ne: [u64; 4]) -> Weight {
-        Weight { block: Some(0), role: None, index: 0, ty, ne, bytes: Tensor::new(ty, ne).bytes(), file: 0, start: 0 }
+        let bytes = Tensor::new(ty, ne).bytes();
+        Weight { block: Some(0), role: None, index: 0, ty, ne, bytes, file: 0, start: 0, kind: 0 }
     }
 
     #[rstest]

@@ -1,12 +1,16 @@
 //! A model's tensors by block and role, on which devices each may be, and the layouts in which RAM holds them.
 
-use std::borrow::Cow;
+mod block_weights;
+mod name;
 
-use super::built_blocks::numbered;
+use std::mem;
+
 use super::error::LoadError;
-use crate::engine::ggml::backend::alike;
 use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;
+pub use block_weights::BlockWeights;
+pub(super) use block_weights::numbered;
+pub(super) use name::split_block;
 
 /// The suffix of a tensor's name: the matrix, its bias, the scale of its result, or the two matrices of its adapters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,6 +346,8 @@ pub struct Weight {
     pub file: usize,
     /// Where it begins in the file, from the first tensor on.
     pub start: u64,
+    /// Those of its role that follow one another with its type and shape: an index into [`Weights::kinds`].
+    pub kind: usize,
 }
 
 impl Weight {
@@ -352,7 +358,7 @@ impl Weight {
 
     /// Bytes on a device of this kind.
     pub fn on(&self, backend: &dyn Backend) -> u64 {
-        backend.align(self.in_layout(backend.bytes(&Tensor::new(self.ty, self.ne))))
+        backend.align(self.bytes.saturating_add(backend.padding(self.ty, self.ne[0])))
     }
 }
 
@@ -363,36 +369,30 @@ type TensorTable = [[u32; SUFFIXES.len()]; LlmTensor::COUNT];
 pub struct Weights {
     /// In file order.
     pub all: Vec<Weight>,
+    /// Of the weights of a role that follow one another with one type and shape the first: indices into `all`.
+    pub kinds: Vec<usize>,
     /// Per block, then model-wide.
     table: Vec<TensorTable>,
     /// Per block.
     pub block_kinds: Vec<BlockWeights>,
 }
 
-/// The weights of a block, as numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlockWeights {
-    /// Blocks of one number have the same weights but for their types.
-    pub shapes: usize,
-    /// Those of one number have weights of the same types.
-    pub types: usize,
-    /// Those of one number have weights of types that backends do not tell apart.
-    pub alike: usize,
-}
-
 impl Weights {
-    /// Indexes the tensors of `header`, which has `blocks` blocks.
+    /// Indexes the tensors of `header`, which has `blocks` blocks, and output matrices of attention in `groups` groups; zero
+    /// for none.
     ///
     /// # Errors
     /// When a tensor has more than four dimensions or an empty one.
-    pub fn read(header: &Header, blocks: usize) -> Result<Self, LoadError> {
+    pub fn read(header: &Header, blocks: usize, groups: u64) -> Result<Self, LoadError> {
         let mut weights = Self {
             all: Vec::with_capacity(header.tensors.len()),
+            kinds: Vec::new(),
             table: vec![[[u32::MAX; SUFFIXES.len()]; LlmTensor::COUNT]; blocks + 1],
             block_kinds: Vec::new(),
         };
         // tensors follow one another in the order of the header (`gguf_init_from_file_impl` in `gguf.cpp`, 0.1.161)
         let (alignment, mut start) = (header.alignment(), 0);
+        let mut last: TensorTable = [[u32::MAX; SUFFIXES.len()]; LlmTensor::COUNT];
         for (index, tensor) in header.tensors.iter().enumerate() {
             let (block, rest) = split_block(&tensor.name);
             let role = role(&rest);
@@ -401,45 +401,26 @@ impl Weights {
                 return Err(LoadError::model(format!("tensor {} has a shape that ggml does not support", tensor.name)));
             }
             ne[..tensor.dims.len()].copy_from_slice(&tensor.dims);
+            if role == Some((LlmTensor::AttnOutA, TensorSuffix::Weight)) {
+                ne = in_groups(ne, groups);
+            }
             let row = block.unwrap_or(blocks);
             if let (Some((slot, part)), Some(row)) = (role, weights.table.get_mut(row)) {
                 row[slot as usize][part as usize] = index as u32;
             }
-            let bytes = tensor.bytes.0;
-            weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes, file: 0, start });
+            let (ty, bytes) = (tensor.ty, tensor.bytes.0);
+            let before = role.map(|(slot, part)| mem::replace(&mut last[slot as usize][part as usize], index as u32));
+            let before = before.and_then(|before| weights.all.get(before as usize));
+            let kind = before.filter(|before| before.ty == ty && before.ne == ne).map(|before| before.kind);
+            let kind = kind.unwrap_or_else(|| {
+                weights.kinds.push(index);
+                weights.kinds.len() - 1
+            });
+            weights.all.push(Weight { block, role, index, ty, ne, bytes, file: 0, start, kind });
             start = (start + bytes).next_multiple_of(alignment);
         }
-        weights.block_kinds = weights.kinds_of_blocks(blocks);
+        weights.block_kinds = BlockWeights::of_all(&weights.all, blocks);
         Ok(weights)
-    }
-
-    fn kinds_of_blocks(&self, blocks: usize) -> Vec<BlockWeights> {
-        let mut each = vec![Vec::new(); blocks];
-        for weight in &self.all {
-            if let Some(own) = weight.block.and_then(|il| each.get_mut(il)) {
-                own.push(weight);
-            }
-        }
-        let shapes =
-            numbered(each.iter().map(|own| own.iter().map(|weight| (weight.role, weight.ne)).collect::<Vec<_>>()));
-        let types =
-            numbered(each.iter().map(|own| own.iter().map(|weight| (weight.role, weight.ty)).collect::<Vec<_>>()));
-        let of_alike = |weight: &&Weight| (weight.role, alike(weight.ty));
-        let alike = numbered(each.iter().map(|own| own.iter().map(of_alike).collect::<Vec<_>>()));
-        let kinds = shapes.into_iter().zip(types).zip(alike);
-        kinds.map(|((shapes, types), alike)| BlockWeights { shapes, types, alike }).collect()
-    }
-
-    /// Splits the rows of matrices with this role into `groups`, as llama.cpp does that reads them as one per group
-    /// (`TENSOR_ALLOW_RESHAPE` in `models/deepseek4.cpp`, 0.1.161).
-    pub fn split_groups(&mut self, slot: LlmTensor, groups: u64) {
-        for weight in &mut self.all {
-            let [wide, rows, more, 1] = weight.ne else { continue };
-            let all = rows * more;
-            if weight.role == Some((slot, TensorSuffix::Weight)) && groups > 0 && all.is_multiple_of(groups) {
-                weight.ne = [wide, all / groups, groups, 1];
-            }
-        }
     }
 
     /// Index into [`Self::all`] of the tensor of block `il` with this role.
@@ -459,20 +440,12 @@ impl Weights {
     }
 }
 
-/// Splits `blk.7.attn_q.weight` into 7 and `attn_q.weight`. A decoder's tensors have the names of other models', an
-/// encoder's begin with `enc.`.
-pub(super) fn split_block(name: &str) -> (Option<usize>, Cow<'_, str>) {
-    let (encoder, own) = match name.strip_prefix("enc.") {
-        Some(own) => (true, own),
-        None => (false, name.strip_prefix("dec.").unwrap_or(name)),
-    };
-    let block = own.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
-    let block = block.and_then(|(number, rest)| Some((number.parse().ok()?, rest)));
-    match block {
-        Some((number, rest)) if encoder => (Some(number), Cow::Owned(format!("enc.{rest}"))),
-        Some((number, rest)) => (Some(number), Cow::Borrowed(rest)),
-        None => (None, Cow::Borrowed(if encoder { name } else { own })),
-    }
+/// The shape of a matrix whose rows llama.cpp reads as one matrix per group, if they are so many times a number
+/// (`TENSOR_ALLOW_RESHAPE` in `models/deepseek4.cpp`, 0.1.161).
+fn in_groups(ne: [u64; 4], groups: u64) -> [u64; 4] {
+    let [wide, rows, more, 1] = ne else { return ne };
+    let all = rows * more;
+    if groups > 0 && all.is_multiple_of(groups) { [wide, all / groups, groups, 1] } else { ne }
 }
 
 /// The role of a tensor from its name without block.

@@ -3,7 +3,6 @@
 
 use crate::engine::llama_cpp::PreparedModel;
 use crate::plan::{OllamaPs, Part, PartKind, PartMemory, Plan};
-use crate::settings::Release;
 use crate::units::Bytes;
 
 /// Bytes of one logit.
@@ -57,7 +56,7 @@ impl<'p> Log<'p> {
             _ => Block::Attention,
         };
         // without a readable header there is no plan
-        let blocks = model.llama_cpp(Release::default()).map_or_else(
+        let blocks = model.llama_cpp(plan.settings.llama_cpp_build()).map_or_else(
             |_| Vec::new(),
             |loaded| loaded.hparams.is_swa.iter().zip(&loaded.hparams.is_recr).map(kind).collect(),
         );

@@ -11,6 +11,7 @@ use crate::engine::PreparedModel;
 use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
 use crate::model::mixture::Quantisation;
+use crate::model::quantise::Quantiser;
 use crate::observed::{Load, Mib, ObservedModel, Term, is_repacked};
 use crate::units::Bytes;
 
@@ -72,7 +73,8 @@ fn weights(load: &Load, model: &ObservedModel) -> Option<Mib> {
 /// The model in the type whose size is nearest, if its plan has the caches that the log has.
 fn candidate(load: &Load, entry: &'static CatalogueEntry, weights: Bytes) -> Option<Candidate> {
     let usual = PreparedModel::from(entry.model(entry.quantisation).ok()?);
-    let off = |to: FileType| Some((usual.bytes_in(to).ok()?.0.abs_diff(weights.0), to));
+    let quantiser = Quantiser::of(&usual);
+    let off = |to: FileType| Some((quantiser.bytes_in(to).ok()?.0.abs_diff(weights.0), to));
     let (_, nearest) = FileType::ALL.iter().filter_map(|&to| off(to)).min_by_key(|(off, _)| *off)?;
     let request = CheckRequest {
         model: Arc::new(entry.model(nearest).ok()?.into()),

@@ -6,6 +6,7 @@ use super::Comparison;
 use crate::engine::{PlanRequest, PreparedModel};
 use crate::gguf::FileType;
 use crate::model::mixture::{PublishedFile, Quantisation};
+use crate::model::quantise::Quantiser;
 use crate::observed::Mib;
 
 impl Comparison<'_> {
@@ -30,9 +31,9 @@ impl Comparison<'_> {
             weights().filter(|row| row.observed.is_some()).filter_map(|row| row.planned).map(|mib| mib.0).sum();
         let own = placed.model.bytes.0 as f64;
         let off = |bytes: u64| (bytes as f64 / own * planned - seen).abs();
-        let types = FileType::ALL
-            .iter()
-            .filter_map(|to| Some((off(placed.opened.bytes_in(*to).ok()?.0), WeightsTried::Type(*to))));
+        let quantiser = Quantiser::of(&placed.opened);
+        let types =
+            FileType::ALL.iter().filter_map(|to| Some((off(quantiser.bytes_in(*to).ok()?.0), WeightsTried::Type(*to))));
         let files = placed.opened.published_files();
         let files = files.map(|file| (off(file.tensor_bytes()), WeightsTried::File(file)));
         let mut tried: Vec<(f64, WeightsTried)> = types.collect();

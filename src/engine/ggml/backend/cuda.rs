@@ -3,7 +3,7 @@
 mod flash_attention;
 mod fusion;
 
-use super::{AllocDeps, Backend, SplitGraph, padded};
+use super::{AllocDeps, Backend, SplitGraph, to_multiple};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{Op, Tensor, TensorId};
@@ -136,8 +136,8 @@ impl Backend for Cuda {
         self.events
     }
 
-    fn bytes(&self, tensor: &Tensor) -> u64 {
-        padded(tensor, 512)
+    fn padding(&self, ty: Type, row: u64) -> u64 {
+        to_multiple(ty, row, 512)
     }
 
     fn allocation(&self, graph: &Graph, tensor: &Tensor) -> u64 {

@@ -1,7 +1,7 @@
 //! The tensors that the loader asks for, in its order; all others of the file cost nothing
 //! (`clip_model_loader::load_tensors` in `clip.cpp`, 0.1.161).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::Modality;
 use super::hparams::ClipHparams;
@@ -120,23 +120,24 @@ fn index_of(il: usize) -> i16 {
     i16::try_from(il).unwrap_or(i16::MAX)
 }
 
+/// The tensors of a file with their names, sorted by these.
+type NamedTensors<'a> = [(&'a str, &'a gguf::Tensor)];
+
+/// Those whose names begin with `prefix`.
+fn under<'n, 'a>(named: &'n NamedTensors<'a>, prefix: &str) -> &'n NamedTensors<'a> {
+    let from = &named[named.partition_point(|(name, _)| *name < prefix)..];
+    &from[..from.partition_point(|(name, _)| name.starts_with(prefix))]
+}
+
 struct Loader<'a> {
-    by_name: HashMap<&'a str, &'a gguf::Tensor>,
+    named: &'a NamedTensors<'a>,
     weights: ClipWeights,
     prefix: &'static str,
 }
 
 impl Loader<'_> {
-    /// Loads the tensor `name`, if the file has it.
-    fn ask(&mut self, name: &str, required: bool, layer: i16) -> Result<Option<usize>, LoadError> {
-        let Some(found) = self.by_name.get(name) else {
-            if required {
-                return Err(LoadError::model(format!(
-                    "the projector's file has no tensor {name}, which its type requires: convert it again"
-                )));
-            }
-            return Ok(None);
-        };
+    /// Loads a tensor.
+    fn load(&mut self, found: &gguf::Tensor, layer: i16) -> Result<usize, LoadError> {
         let mut ne = [1; 4];
         let fits = |dims: &[u64]| {
             let elements = dims.iter().try_fold(1, |product: u64, n| product.checked_mul(*n));
@@ -145,11 +146,11 @@ impl Loader<'_> {
                 && elements.is_some_and(|elements| elements <= MAX_ELEMENTS)
         };
         if !fits(&found.dims) {
-            return Err(LoadError::model(format!("tensor {name} has a shape that clip does not support")));
+            return Err(LoadError::model(format!("tensor {} has a shape that clip does not support", found.name)));
         }
         ne[..found.dims.len()].copy_from_slice(&found.dims);
-        self.weights.all.push(ClipTensor { name: name.into(), ty: found.ty, ne, layer });
-        Ok(Some(self.weights.all.len() - 1))
+        self.weights.all.push(ClipTensor { name: found.name.clone(), ty: found.ty, ne, layer });
+        Ok(self.weights.all.len() - 1)
     }
 
     /// Loads tensors outside blocks.
@@ -170,9 +171,15 @@ impl Loader<'_> {
     }
 
     fn global(&mut self, name: &str, required: bool) -> Result<(), LoadError> {
-        let found = self.ask(name, required, -1)?;
-        self.weights.globals.extend(found);
-        Ok(())
+        match self.named.binary_search_by(|(known, _)| (*known).cmp(name)) {
+            Ok(at) => {
+                let index = self.load(self.named[at].1, -1)?;
+                self.weights.globals.push(index);
+                Ok(())
+            }
+            Err(_) if required => Err(lacks(name)),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Loads all other tensors that may belong to the encoder: what its loader asks for is not known.
@@ -187,22 +194,38 @@ impl Loader<'_> {
 
     /// Loads tensors of block `il`.
     fn block(&mut self, il: usize, names: &[&'static str]) -> Result<(), LoadError> {
-        for name in names {
-            let (name, required) = required(name);
-            let found = self.ask(&format!("{}.blk.{il}.{name}", self.prefix), required, index_of(il))?;
-            self.weights.layers[il].extend(found.map(|index| (name, index)));
-        }
-        Ok(())
+        self.in_block(il, &format!("{}.blk.{il}.", self.prefix), names.iter().map(|name| (*name, *name)))
     }
 
     fn deepstack(&mut self, il: usize) -> Result<(), LoadError> {
-        for (name, known_as) in DEEPSTACK.into_iter().zip(DEEPSTACK_IN_BLOCK) {
-            let (name, required) = required(name);
-            let found = self.ask(&format!("v.deepstack.{il}.{name}"), required, index_of(il))?;
-            self.weights.layers[il].extend(found.map(|index| (known_as, index)));
+        self.in_block(il, &format!("v.deepstack.{il}."), DEEPSTACK.into_iter().zip(DEEPSTACK_IN_BLOCK))
+    }
+
+    /// Loads tensors of block `il` whose names begin with `prefix`: of each the rest of its name, and what it is known as.
+    fn in_block(
+        &mut self,
+        il: usize,
+        prefix: &str,
+        names: impl Iterator<Item = (&'static str, &'static str)>,
+    ) -> Result<(), LoadError> {
+        let of_block = under(self.named, prefix);
+        for (name, known_as) in names {
+            let (name, is_required) = required(name);
+            match of_block.binary_search_by(|(known, _)| known[prefix.len()..].cmp(name)) {
+                Ok(at) => {
+                    let index = self.load(of_block[at].1, index_of(il))?;
+                    self.weights.layers[il].push((required(known_as).0, index));
+                }
+                Err(_) if is_required => return Err(lacks(&format!("{prefix}{name}"))),
+                Err(_) => {}
+            }
         }
         Ok(())
     }
+}
+
+fn lacks(name: &str) -> LoadError {
+    LoadError::model(format!("the projector's file has no tensor {name}, which its type requires: convert it again"))
 }
 
 impl ClipWeights {
@@ -216,8 +239,9 @@ impl ClipWeights {
         modality: Modality,
         hparams: &ClipHparams,
     ) -> Result<Self, LoadError> {
-        let by_name = header.tensors.iter().map(|tensor| (&*tensor.name, tensor)).collect();
-        let mut loader = Loader { by_name, weights: Self::default(), prefix: modality.prefix() };
+        let mut named: Vec<_> = header.tensors.iter().map(|tensor| (&*tensor.name, tensor)).collect();
+        named.sort_unstable_by_key(|(name, _)| *name);
+        let mut loader = Loader { named: &named, weights: Self::default(), prefix: modality.prefix() };
         loader.globals(&FIRST)?;
         for il in 0..hparams.n_layer {
             loader.weights.layers.push(Vec::new());
