@@ -97,6 +97,7 @@ struct Held {
 impl AllocatorState {
     /// The same with ages in place of steps for what was allocated since the state `before`: equal to another such state if
     /// the same operations would do the same to both.
+    #[must_use]
     pub fn since(&self, before: Option<&Self>) -> Self {
         let since = before.map_or(usize::MAX, |before| before.step);
         let aged = |held: &Held| {

@@ -116,10 +116,18 @@ impl BlockKinds {
         let (mut built, mut il) = (Vec::new(), 0);
         while il < builds.len() {
             let known = between[il..].iter().take_while(|kind| seen[**kind] >= of_kind).count();
-            // an even number, as blocks may end in one of two states in turn
-            let mut next = (il + 2..=il + known).rev().filter(|next| (next - il).is_multiple_of(2));
-            let follows = |next: &usize| builds[next - 1] == builds[il - 1] && builds.get(*next) == Some(&builds[il]);
-            if let Some(next) = next.find(follows) {
+            let follows = |next: &usize| {
+                let rest = &builds[*next..];
+                builds[next - 1] == builds[il - 1]
+                    && rest.first() == Some(&builds[il])
+                    // what the last of them reads is freed behind it
+                    && builds[il..*next].iter().all(|left_out| rest.contains(left_out))
+            };
+            let steps = |step: usize| (1..=known / step).rev().map(move |count| il + step * count);
+            // blocks may end in one of two states in turn, or groups of them
+            let next = if of_kind > 1 { steps(8).find(follows) } else { None };
+            let next = next.or_else(|| steps(2).find(follows));
+            if let Some(next) = next {
                 il = next;
             } else {
                 seen[between[il]] += 1;
@@ -324,7 +332,7 @@ mod tests {
         assert_eq!(built("faaaaaaaaal"), "0 1 2 3 8 9 10");
         assert_eq!(built("faaaaaaaaaaaaaaal"), "0 1 2 3 14 15 16");
         // kinds in turn, and a run on each of two devices
-        assert_eq!(built("fabababababababl"), "0 1 2 3 4 5 14 15");
+        assert_eq!(built("fabababababababl"), "0 1 2 3 4 5 12 13 14 15");
         assert_eq!(built("aaaaaaaabbbbbbbb"), "0 1 2 7 8 9 10 15");
     }
 
@@ -395,8 +403,8 @@ mod tests {
         }
     }
 
-    /// Of the catalogue's models on one card, how many blocks are built, and in which graphs no run came back to an earlier
-    /// state.
+    /// Of the catalogue's models on one card, how many blocks are built, and which are built whole: those whose blocks pass on
+    /// more than a hidden state, as indexers and banks of residuals, and short hybrids.
     #[test]
     fn most_blocks_are_left_out() {
         let devices = [Device { backend: Arc::new(Cuda::default()), free: 1 << 40 }];
@@ -417,7 +425,7 @@ mod tests {
                 whole.push(entry.name.as_str());
             }
         }
-        assert!(built * 3 < all, "{built} of {all}");
-        assert_eq!(whole, [""; 0]);
+        assert!(built * 5 < all * 2, "{built} of {all}");
+        assert!(whole.len() * 7 < catalogue::all().len(), "{whole:?}");
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::engine::llama_cpp) fn of(il: usize, hp: &Hparams, context: &Cparam
         il < hp.n_layer_dense_lead,
         il < hp.n_hash_layers,
         hp.n_layer_kv_from_start.is_some_and(|own| il < own),
-        il < gemma3n::SPARSE_BLOCKS,
+        hp.n_embd_per_layer > 0 && il < gemma3n::SPARSE_BLOCKS,
         (il as u64) < hp.n_deepstack_layers,
         hp.deepstack_mapping.get(il).is_some_and(|level| *level >= 0),
         hp.ngrams.is_some_and(|table| table.block == il),
