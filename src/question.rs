@@ -1,7 +1,7 @@
 //! Questions about a plan, a file each: how one is asked, and its answer step by step, as a page, as JSON, as rows and as a
 //! picture. The search for the answer is a file of [`answer`](crate::answer).
 //!
-//! To add one: its file here, with a [`Question`] and its [`arguments`]; two lines in `cli/commands.rs` that make it a command,
+//! To add one: its file here, with a [`Question`] and its [`arguments`]; a line in each of both lists of `cli/commands.rs`,
 //! and a row in `cli/schema.rs`. A screen asks any that is [`Stepwise`].
 
 #[cfg(feature = "cli")]

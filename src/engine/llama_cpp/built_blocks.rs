@@ -245,11 +245,13 @@ impl BlockStarts {
             let mut state = seen.last().map_or(states[index], |block| block.to);
             let mut lacks = 0;
             for il in skipped.clone() {
-                let known =
-                    seen.iter().rev().find(|block| (block.kind, block.from) == (built.kinds.between[il], state))?;
-                if !known.is_steady {
+                let kind = built.kinds.between[il];
+                let mut of_kind = seen.iter().rev().filter(|block| block.kind == kind);
+                // the first of a kind may take what the next ones have
+                if !of_kind.clone().next()?.is_steady {
                     return None;
                 }
+                let known = of_kind.find(|block| block.from == state)?;
                 (state, lacks) = (known.to, lacks + known.steps.len());
             }
             if state != states[index] {
