@@ -72,40 +72,25 @@ impl Piece {
     }
 }
 
-/// What is free and what is held before a step.
+/// What is free and what is held before a step: equal to another such state if the same operations would do the same to both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocatorState {
-    step: usize,
     /// Per device, its chunks.
     chunks: Vec<Vec<Chunk>>,
-    /// What is held, by age.
     held: Vec<Held>,
 }
 
 /// A tensor that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Held {
-    /// The step in which it was allocated, or its age if it is new.
-    from: usize,
+    /// It was allocated since the state before.
     is_new: bool,
+    /// Its age in steps if it is new, else the step in which it was allocated.
+    from: usize,
     place: BackendId,
     chunk: usize,
     offset: u64,
     bytes: u64,
-}
-
-impl AllocatorState {
-    /// The same with ages in place of steps for what was allocated since the state `before`: equal to another such state if
-    /// the same operations would do the same to both.
-    #[must_use]
-    pub fn since(&self, before: Option<&Self>) -> Self {
-        let since = before.map_or(usize::MAX, |before| before.step);
-        let aged = |held: &Held| {
-            let is_new = held.from >= since;
-            Held { is_new, from: if is_new { self.step - held.from } else { held.from }, ..*held }
-        };
-        Self { step: 0, chunks: self.chunks.clone(), held: self.held.iter().map(aged).collect() }
-    }
 }
 
 /// What each device must reserve for `schedule`. `lifetimes` receives every allocation's lifetime.
@@ -162,11 +147,12 @@ impl Allocator<'_> {
                 }
             }
         }
-        let (mut states, mut seen) = (Vec::with_capacity(seen.len()), seen.iter().peekable());
+        let (mut states, mut seen, mut before) = (Vec::with_capacity(seen.len()), seen.iter().peekable(), usize::MAX);
         for (step, &(id, place)) in schedule.nodes.iter().enumerate() {
             self.step = step;
             if seen.next_if(|at| **at == step).is_some() {
-                states.push(self.state());
+                states.push(self.state(before));
+                before = step;
             }
             let node = &graph[id];
             for source in graph.sources(node) {
@@ -185,20 +171,17 @@ impl Allocator<'_> {
         states
     }
 
-    /// The state before this step.
-    fn state(&self) -> AllocatorState {
-        let held = self.held.iter().flatten().map(|id| &self.allocations[id.index()]);
-        let held = held.map(|Allocation { from, place, address: Address { chunk, offset }, bytes, .. }| Held {
-            from: *from,
-            is_new: false,
-            place: *place,
-            chunk: *chunk,
-            offset: *offset,
-            bytes: *bytes,
+    /// The state before this step; what was allocated from the step `since` on is new.
+    fn state(&self, since: usize) -> AllocatorState {
+        let held = self.held.iter().flatten().map(|id| {
+            let Allocation { from, place, address: Address { chunk, offset }, bytes, .. } =
+                self.allocations[id.index()];
+            let is_new = from >= since;
+            Held { is_new, from: if is_new { self.step - from } else { from }, place, chunk, offset, bytes }
         });
         let mut held: Vec<Held> = held.collect();
         held.sort_unstable();
-        AllocatorState { step: self.step, chunks: self.blocks.iter().map(|block| block.chunks.clone()).collect(), held }
+        AllocatorState { chunks: self.blocks.iter().map(|block| block.chunks.clone()).collect(), held }
     }
 
     /// Allocates `id` unless it is allocated or a view: in place of an operand if possible.

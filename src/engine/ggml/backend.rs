@@ -383,8 +383,46 @@ impl Backend for Without {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ggml::Type;
     use rstest::rstest;
+
+    #[test]
+    fn types_that_are_alike_are_not_told_apart() {
+        let backends: [&dyn Backend; 7] = [
+            &Cuda::default(),
+            &Cuda { rules: cuda::CudaRules::MAY_2026, ..Cuda::default() },
+            &Vulkan::default(),
+            &Metal::default(),
+            &Sycl,
+            &Plain,
+            &Cpu::default(),
+        ];
+        let answers = |backend: &dyn Backend, ty: Type| {
+            let mut graph = Graph::default();
+            let matrix = graph.given(ty, [1024, 512, 1, 1], Buffer::Weights(0), "", 0);
+            let experts = graph.given(ty, [1024, 512, 8, 1], Buffer::Weights(0), "", 0);
+            let x = graph.input(Type::F32, [1024, 64, 1, 1], "");
+            let rows = graph.input(Type::I32, [64, 1, 1, 1], "");
+            let of_experts = graph.input(Type::F32, [1024, 1, 64, 1], "");
+            let chosen = graph.input(Type::I32, [2, 64, 1, 1], "");
+            let product = graph.mul_mat(matrix, x);
+            let of_chosen = graph.mul_mat_id(experts, of_experts, chosen);
+            let looked_up = graph.get_rows(matrix, rows);
+            [product, of_chosen, looked_up].map(|id| {
+                let tensor = &graph[id];
+                let answers = (backend.supports(&graph, tensor), backend.offloads(tensor));
+                (answers, backend.allocation(&graph, tensor), backend.padding(ty, 1024) > 0)
+            })
+        };
+        let others = Type::ALL.iter().copied().filter(|ty| alike(*ty) != *ty);
+        let mut compared = 0;
+        for ty in others {
+            for backend in backends {
+                assert_eq!(answers(backend, ty), answers(backend, alike(ty)), "{backend:?} {ty:?}");
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, 10 * backends.len());
+    }
 
     fn offloads(backend: &dyn Backend, op: Op) -> bool {
         backend.offloads(&Tensor { op, ..Tensor::new(Type::F32, [64, 32, 32, 1]) })

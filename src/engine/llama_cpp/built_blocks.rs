@@ -236,8 +236,7 @@ impl BlockStarts {
         if steps.len() != self.0.len() || !built.are_all() && schedule.inputs.iter().any(on_gpu) {
             return None;
         }
-        let states =
-            numbered((0..states.len()).map(|at| states[at].since(at.checked_sub(1).map(|before| &states[before]))));
+        let states = numbered(states.iter());
         let mut seen: Vec<SeenBlock> = Vec::new();
         let mut left_out = Vec::new();
         for index in 0..steps.len() {

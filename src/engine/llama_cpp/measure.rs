@@ -271,7 +271,7 @@ impl<'a> Measurer<'a> {
     }
 
     /// Builds the graph of `batch`, schedules and allocates it: what each device reserves, and what the graph lacks. It has
-    /// all blocks unless a run of equal ones is seen to come back to an earlier state.
+    /// all blocks unless it is seen that those left out change nothing.
     fn allocated(
         &self,
         layout: &mut MeasureLayout,
@@ -299,7 +299,7 @@ impl<'a> Measurer<'a> {
         }
     }
 
-    /// Builds the graph of `batch` and schedules it: where the runs of its blocks begin, if they are found.
+    /// Builds the graph of `batch` and schedules it: where its blocks begin, if that is found.
     fn graph_of(
         &self,
         layout: &MeasureLayout,

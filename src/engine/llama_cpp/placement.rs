@@ -195,9 +195,16 @@ impl Placement {
     /// output layer's device.
     pub fn in_block(&self, il: usize, slot: Option<LlmTensor>) -> BackendId {
         let device = self.layers.get(il).copied().unwrap_or(self.output);
-        let Some([from, to]) = self.first_overrides.get(il..il.saturating_add(2)) else { return device };
-        let moved = self.overrides[*from..*to].iter().find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
+        let moved = self.overrides_of(il).iter().find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
         moved.map_or(device, |to| to.gpu.unwrap_or(self.cpu))
+    }
+
+    /// The overrides of block `il`.
+    fn overrides_of(&self, il: usize) -> &[BlockOverride] {
+        match self.first_overrides.get(il..il.saturating_add(2)) {
+            Some([from, to]) => &self.overrides[*from..*to],
+            _ => &[],
+        }
     }
 
     /// What the graph of block `il` depends on of its device and its weights, but for their types where these do not decide
@@ -206,8 +213,9 @@ impl Placement {
         let kinds = weights.block_kinds[il];
         let types = kinds.deciding_types(self.buffers.refuses_any());
         let mut traits = vec![self.layers[il].into(), kinds.shapes as u64, types];
-        let of_fit = self.overrides.iter().filter(|to| to.block == il);
-        traits.extend(of_fit.flat_map(|to| [to.part as u64, to.gpu.map_or(0, |gpu| u64::from(gpu) + 1)]));
+        traits.extend(
+            self.overrides_of(il).iter().flat_map(|to| [to.part as u64, to.gpu.map_or(0, |gpu| u64::from(gpu) + 1)]),
+        );
         if self.by_user.is_given {
             let own = weights.all.iter().enumerate().filter(|(_, weight)| weight.block == Some(il));
             let by_user = own.map(|(index, _)| self.by_user.device(index));
@@ -218,7 +226,7 @@ impl Placement {
 
     /// Whether weights of block `il` may be in RAM.
     pub(super) fn may_hold_in_ram(&self, il: usize) -> bool {
-        let elsewhere = self.overrides.iter().any(|to| to.block == il && to.gpu.is_none());
+        let elsewhere = self.overrides_of(il).iter().any(|to| to.gpu.is_none());
         self.layers[il] == self.cpu || elsewhere || self.by_user.is_given || self.buffers.refuses_any()
     }
 
