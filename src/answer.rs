@@ -30,7 +30,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::PlanRequest;
-use crate::engine::{FitGoal, UpperBound};
+use crate::engine::{FitGoal, Preflight, UpperBound};
 use crate::machine::Machine;
 use crate::model::TensorGroup;
 use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, used_gpus};
@@ -44,29 +44,44 @@ pub use remedy::Remedy;
 pub use verdict::FitSummary;
 
 impl PlanRequest {
-    /// The plan with other settings; `None` if the engine returns an error.
+    /// The trial with other settings; `None` if the engine returns an error.
     fn plan_with(&self, change: impl FnOnce(&mut Settings)) -> Option<Plan> {
-        self.changed(change).plan().ok()
+        self.changed(change).trial().ok()
     }
 
     /// Whether weights of `bytes` alone leave `goal` open: most that cannot meet it are told without a plan.
     fn has_room(&self, bytes: Bytes, goal: Goal) -> bool {
-        let vram: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
-        // what looks rows up, and a part that is split off, may be in RAM
-        let embeddings: Bytes = self.model.tensors(TensorGroup::Input).map(|tensor| tensor.bytes).sum();
-        match goal {
-            Goal::Vram | Goal::VramWith(_) => bytes - embeddings <= vram,
-            _ => true,
+        // no type that is suggested takes more
+        const WIDEST: u64 = 2;
+        if !matches!(goal, Goal::Vram | Goal::VramWith(_)) {
+            return true;
         }
+        let vram: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
+        // what looks rows up, and a part that is split off, may be in RAM; blocks that only draft need not be loaded
+        let blocks = self.model.block_count();
+        let drafting = blocks - self.model.nextn_layers()..blocks;
+        let groups = [TensorGroup::Input, TensorGroup::Projector, TensorGroup::Beyond].into_iter();
+        let others = groups.chain(drafting.map(TensorGroup::Block)).flat_map(|group| self.model.tensors(group));
+        let others: Bytes =
+            others.map(|tensor| tensor.bytes.max(Bytes(tensor.elements().saturating_mul(WIDEST)))).sum();
+        bytes - others <= vram
+    }
+
+    /// Whether `goal` may be met, as far as that is known without placing anything.
+    fn may_meet(&self, goal: Goal) -> bool {
+        let is_open = |known: Preflight| known.upper_bound >= goal.required_bound();
+        self.has_room(self.model.bytes, goal) && self.preflight().ok().flatten().is_none_or(is_open)
+    }
+
+    /// The trial, if it meets `goal`.
+    fn trial_meeting(&self, goal: Goal) -> Option<Plan> {
+        let trial = self.may_meet(goal).then(|| self.trial_for(goal.fit_goal()).ok().flatten()).flatten();
+        trial.filter(|trial| goal.is_met_by(trial))
     }
 
     /// Whether `goal` is met.
     fn meets(&self, goal: Goal) -> bool {
-        if !self.has_room(self.model.bytes, goal) {
-            return false;
-        }
-        let known = self.preflight().ok().flatten();
-        if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
+        if !self.may_meet(goal) {
             return false;
         }
         let summary = self.summary(goal.fit_goal()).ok().flatten();

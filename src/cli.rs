@@ -27,6 +27,7 @@ mod report;
 mod resolve;
 mod scenario;
 mod schema;
+mod status_line;
 mod style;
 mod surroundings;
 mod usage;

@@ -92,7 +92,31 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn plan(&self) -> Result<Plan, EngineError> {
-        planned(self.engine, self.parts())
+        self.trial().map(|plan| self.explained(plan))
+    }
+
+    /// The plan with every figure, for a search that makes many: [`PlanRequest::explained`] says the rest.
+    ///
+    /// # Errors
+    /// As [`Engine::place`].
+    pub fn trial(&self) -> Result<Plan, EngineError> {
+        Ok(with_own_settings(of(self.engine).trial(self.parts())?, self.engine, &self.settings))
+    }
+
+    /// The trial if it is placed with a goal in mind; none where that is not met and the layers were not placed.
+    ///
+    /// # Errors
+    /// As [`Engine::place`].
+    pub fn trial_for(&self, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
+        let placed = of(self.engine).place(self.parts(), fit_goal)?;
+        Ok(placed.map(|placed| with_own_settings(placed, self.engine, &self.settings)))
+    }
+
+    /// The plan of which `trial` is this request's trial.
+    #[must_use]
+    pub fn explained(&self, mut trial: Plan) -> Plan {
+        of(self.engine).explain(self.parts(), &mut trial);
+        trial
     }
 
     /// The plan without its explanations; none where the goal is not met and the layers were not placed.
@@ -208,16 +232,17 @@ pub fn plan(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    planned(engine, RequestParts { model, machine, settings })
+    let request = RequestParts { model, machine, settings };
+    let mut plan = with_own_settings(of(engine).trial(request)?, engine, settings);
+    of(engine).explain(request, &mut plan);
+    Ok(plan)
 }
 
-/// The plan, with what no engine decides.
-fn planned(engine: EngineId, request: RequestParts<'_>) -> Result<Plan, EngineError> {
-    let settings = request.settings;
-    let mut plan = of(engine).plan(request)?;
-    plan.settings.turn = Turn::asked(settings);
-    plan.settings.no_op_offload = engine == EngineId::LlamaCpp && settings.no_op_offload;
-    Ok(plan)
+/// A plan as its engine placed it, with what no engine decides.
+fn with_own_settings(mut placed: Plan, engine: EngineId, settings: &Settings) -> Plan {
+    placed.settings.turn = Turn::asked(settings);
+    placed.settings.no_op_offload = engine == EngineId::LlamaCpp && settings.no_op_offload;
+    placed
 }
 
 #[cfg(test)]
@@ -228,8 +253,8 @@ mod tests {
     struct Minimal;
 
     impl Engine for Minimal {
-        fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
-            estimator::OLLAMA_024.plan(request)
+        fn place(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
+            estimator::OLLAMA_024.place(request, fit_goal)
         }
 
         fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {

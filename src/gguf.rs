@@ -138,3 +138,10 @@ pub struct Tensor {
     /// Whether it is MXFP4 with type number 4, as Ollama wrote it before ggml assigned 39.
     pub old_mxfp4: bool,
 }
+
+impl Tensor {
+    /// Its elements, or the largest number where there are more.
+    pub fn elements(&self) -> u64 {
+        self.dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
+    }
+}

@@ -114,13 +114,12 @@ impl Model {
 
         let hyper = Hyperparameters::read(&header.metadata, &architecture, blocks);
         let groups = TensorGroups::of(&header.tensors, blocks);
-        let elements = |tensor: &Tensor| tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
-        let parameters = header.tensors.iter().map(elements).fold(0, u64::saturating_add);
+        let parameters = header.tensors.iter().map(Tensor::elements).fold(0, u64::saturating_add);
         let used = |tensor: &Tensor| match hyper.experts {
             Some(Experts { count, used }) if tensor.name.contains("_exps.") => {
-                (u128::from(elements(tensor)) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
+                (u128::from(tensor.elements()) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
             }
-            _ => elements(tensor),
+            _ => tensor.elements(),
         };
         let active_parameters = header.tensors.iter().map(used).fold(0, u64::saturating_add);
         let bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();

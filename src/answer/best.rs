@@ -138,28 +138,28 @@ impl PlanRequest {
 
     /// What an expert would take: good weights and a good cache all in VRAM with the margin and a useful context; else
     /// experts in RAM, a shorter context, or layers in RAM, as far as that is fast enough; else narrower weights. With its
-    /// plan.
+    /// trial, as `plan` may be one.
     pub fn balanced(&self, plan: &Plan, question: &BestRequest) -> Option<(Self, Plan)> {
         let (found, known) = BestSearch::new(self, Cow::Borrowed(plan), question).balanced()?;
-        let planned = known.or_else(|| if found == *self { Some(plan.clone()) } else { found.plan().ok() })?;
+        let planned = known.or_else(|| if found == *self { Some(plan.clone()) } else { found.trial().ok() })?;
         Some((found, planned))
     }
 
     /// The balanced settings of a model that can be had in any type, of which no plan is known yet: the first one is made
-    /// in the type that is tried first.
+    /// in the type that is tried first. With its trial.
     ///
     /// # Errors
-    /// As [`PlanRequest::plan`].
+    /// As [`PlanRequest::trial`].
     pub fn balanced_in_any(&self, question: &BestRequest) -> Result<(Self, Plan), EngineError> {
         let vram: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
         let is_trained_in = quality::own_type(&self.opened).is_some_and(|own| quality::TRAINED_IN.contains(&own));
         let wide = if is_trained_in { None } else { self.quantised(WIDEST_USEFUL) };
         let wide = wide.filter(|wide| wide.model.bytes <= vram);
-        let first = wide.and_then(|wide| Some((wide.plan().ok()?, wide)));
+        let first = wide.and_then(|wide| Some((wide.trial().ok()?, wide)));
         if let Some(found) = first.and_then(|(plan, wide)| wide.balanced(&plan, question)) {
             return Ok(found);
         }
-        let plan = self.plan()?;
+        let plan = self.trial()?;
         Ok(self.balanced(&plan, question).unwrap_or_else(|| (self.clone(), plan)))
     }
 }

@@ -252,11 +252,7 @@ impl PlanRequest {
         // with experts in RAM every plan is a long fit: few are asked for, at stops only, the one that needs least first
         let few = self.model.hyper.experts.is_some() && !matches!(goal, Goal::Vram | Goal::VramWith(_));
         let lower = |knob: Knob, value| {
-            if few {
-                self.largest_stop_below(knob, goal, value)
-            } else {
-                self.largest_below(knob, goal, value).map(|largest| largest.value)
-            }
+            if few { self.largest_stop_below(knob, goal, value) } else { self.largest_below(knob, goal, value) }
         };
         let one = match kind {
             ChangeKind::GpuLayers => self.other_gpu_layers(plan, goal),

@@ -32,7 +32,15 @@ impl PlanRequest {
     /// the engine's rules change, and divided further where the rules in effect differ.
     pub fn largest(&self, knob: Knob, goal: Goal) -> Option<Largest> {
         let bounds = self.bounds();
-        self.largest_on(knob, goal, KnobRange::of(knob, &bounds), &bounds)
+        let (value, next) = self.largest_on(knob, goal, KnobRange::of(knob, &bounds), &bounds)?;
+        let plan = self.changed(|settings| knob.set(settings, value)).plan().ok()?;
+        Some(Largest { knob, value, next, plan })
+    }
+
+    /// The same without its plan.
+    pub fn largest_value(&self, knob: Knob, goal: Goal) -> Option<u64> {
+        let bounds = self.bounds();
+        self.largest_on(knob, goal, KnobRange::of(knob, &bounds), &bounds).map(|(value, _)| value)
     }
 
     /// The largest context with which `goal` is met while the other knobs stay, in tokens: [`PlanRequest::largest`] for
@@ -67,14 +75,15 @@ impl PlanRequest {
         KnobRange::of(knob, &self.bounds()).value(0)
     }
 
-    /// [`PlanRequest::largest`], but below `value`.
-    pub(super) fn largest_below(&self, knob: Knob, goal: Goal, value: u64) -> Option<Largest> {
+    /// [`PlanRequest::largest_value`], but below `value`.
+    pub(super) fn largest_below(&self, knob: Knob, goal: Goal, value: u64) -> Option<u64> {
         let bounds = self.bounds();
         let range = KnobRange::of(knob, &bounds).up_to(value.checked_sub(1)?)?;
-        self.largest_on(knob, goal, range, &bounds)
+        self.largest_on(knob, goal, range, &bounds).map(|(value, _)| value)
     }
 
-    fn largest_on(&self, knob: Knob, goal: Goal, range: KnobRange, bounds: &Bounds) -> Option<Largest> {
+    /// The largest value in effect, and the next one.
+    fn largest_on(&self, knob: Knob, goal: Goal, range: KnobRange, bounds: &Bounds) -> Option<(u64, Option<u64>)> {
         if knob.words().is_some() {
             return None;
         }
@@ -84,29 +93,33 @@ impl PlanRequest {
         let samples = if each { (0..=range.last()).collect() } else { range.samples(self, knob, bounds) };
         let place = search.last_met(&samples)?;
         let value = range.value(place);
-        let plan = self.plan_with(|settings| knob.set(settings, value))?;
         if place < range.last() {
-            return Some(Largest { knob, value, next: Some(range.value(place + 1)), plan });
+            return Some((value, Some(range.value(place + 1))));
         }
         // if the engine lowers the value, report the value in effect
+        let plan = self.plan_with(|settings| knob.set(settings, value))?;
         let effect = knob.in_effect(&plan);
         if effect < value && effect >= knob.least() && knob != Knob::GpuLayers {
-            let same =
-                self.plan_with(|settings| knob.set(settings, effect)).filter(|same| same.settings == plan.settings);
-            if let Some(plan) = same {
-                return Some(Largest { knob, value: effect, next: None, plan });
+            let then = self.plan_with(|settings| knob.set(settings, effect));
+            if then.is_some_and(|then| then.settings == plan.settings) {
+                return Some((effect, None));
             }
         }
-        Some(Largest { knob, value, next: None, plan })
+        Some((value, None))
     }
 
     /// The largest quantisation, by its bytes, with which `goal` is met while every knob stays. Tried from the largest
     /// down.
     pub fn largest_quantisation(&self, goal: Goal) -> LargestQuantisation {
-        self.largest_quantisation_below(goal, Bytes(u64::MAX))
+        let LargestQuantisation { found, next } = self.largest_quantisation_below(goal, Bytes(u64::MAX));
+        let found = found.and_then(|(to, trial)| {
+            let request = self.with_model(self.model.quantised(to).ok()?);
+            Some((to, request.explained(trial)))
+        });
+        LargestQuantisation { found, next }
     }
 
-    /// [`PlanRequest::largest_quantisation`] among those smaller than `bytes`.
+    /// [`PlanRequest::largest_quantisation`] among those smaller than `bytes`, with its trial.
     pub(super) fn largest_quantisation_below(&self, goal: Goal, bytes: Bytes) -> LargestQuantisation {
         let mut next = None;
         let sizes = self.model.quantisations();
@@ -119,10 +132,9 @@ impl PlanRequest {
         LargestQuantisation { found: None, next }
     }
 
-    /// The plan of the model in another quantisation; `None` if it does not meet `goal`.
+    /// The trial of the model in another quantisation; `None` if it does not meet `goal`.
     fn plan_quantised(&self, to: FileType, goal: Goal) -> Option<Plan> {
-        let request = self.with_model(self.model.quantised(to).ok()?);
-        if request.meets(goal) { request.plan().ok() } else { None }
+        self.with_model(self.model.quantised(to).ok()?).trial_meeting(goal)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{Knob, QUANTISATIONS};
 use crate::settings::{CacheType, GpuLayers};
 use crate::speed::Speed;
+use crate::units::Bytes;
 
 /// The largest value of each knob with which a goal is met, the other knobs held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl PlanRequest {
     pub fn limits(&self, plan: &Plan) -> KnobLimits {
         let without_gpus = self.machine.gpus.is_empty();
         let context_in_all = (without_gpus || plan.outcome() == Outcome::DoesNotFit)
-            .then(|| self.largest(Knob::Context, Goal::AtLeast(0)).map(|most| most.value))
+            .then(|| self.largest_value(Knob::Context, Goal::AtLeast(0)))
             .flatten();
         let cache_types = self.cache_type_costs(plan);
         if without_gpus {
@@ -98,7 +99,7 @@ impl PlanRequest {
         let first = advised(in_vram).map(Change::Context).or(remedies.first().copied()).filter(|_| remedied.is_some());
         let then = first.and_then(|change| {
             let then = self.after(&change)?;
-            let plan = then.plan().ok()?;
+            let plan = then.trial().ok()?;
             Some((then, plan))
         });
         let remedied_outcome = then.as_ref().map(|(_, plan)| plan.outcome());
@@ -117,13 +118,13 @@ impl PlanRequest {
 
     fn maxima(&self, goal: Goal) -> KnobMaxima {
         let offered = self.knobs();
-        let most = |knob| self.largest(knob, goal).map(|largest| largest.value);
+        let most = |knob| self.largest_value(knob, goal);
         let ask = |knob, answer: &dyn Fn(Knob) -> Option<u64>| offered.contains(&knob).then(|| answer(knob)).flatten();
         KnobMaxima {
             context: most(Knob::Context),
             parallel: most(Knob::Parallel),
             batch: most(Knob::Batch),
-            quant: self.largest_quantisation(goal).found.map(|(to, _)| to),
+            quant: self.largest_quantisation_below(goal, Bytes(u64::MAX)).found.map(|(to, _)| to),
             ubatch: ask(Knob::Ubatch, &most),
             cpu_moe: ask(Knob::CpuMoe, &|knob| self.smallest(knob, goal)),
         }

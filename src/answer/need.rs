@@ -93,10 +93,10 @@ impl PlanRequest {
             return None;
         }
         let request = Self { machine: Arc::new(machine), ..self.clone() };
-        let plan = request.plan().ok()?;
+        let plan = request.trial().ok()?;
         let runs = plan.outcome() < Outcome::FromDisk && plan.outcome() != Outcome::Tight;
         let speed = Speed::of(&request.model, &request.machine, &plan, plan.settings.ctx_per_sequence)
             .filter(|speed| runs && speed.tokens_per_second >= question.speed)?;
-        Some(NeededMachine { preset, count, memory, plan, speed })
+        Some(NeededMachine { preset, count, memory, plan: request.explained(plan), speed })
     }
 }

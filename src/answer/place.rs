@@ -318,7 +318,7 @@ impl PlaceSearch {
         let mut settings = self.request.settings.clone();
         self.set(task, layout, &mut settings)?;
         let request = self.request.with(settings);
-        let plan = request.plan().ok()?;
+        let plan = request.trial().ok()?;
         let (blocks, output) = (plan.layers.len() - 1, self.layers.0.len() - 1);
         let ram = plan.devices.len() - 1;
         let device = |layer: usize| layout.cards[layer].map_or(ram, |card| self.cards.0[task.cards[card]].gpu);

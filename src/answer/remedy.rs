@@ -83,7 +83,7 @@ impl PlanRequest {
             let mut found: Vec<Remedy> = Vec::new();
             for first in firsts {
                 let Some(once) = self.after(&first).filter(|once| once.settings != self.settings) else { continue };
-                let Ok(plan_once) = once.plan() else { continue };
+                let Ok(plan_once) = once.trial() else { continue };
                 for kind in [ChangeKind::Context, ChangeKind::Quantisation] {
                     let seconds = once.changes_of(kind, &plan_once, goal).into_iter();
                     found.extend(seconds.filter_map(|second| {
@@ -103,7 +103,7 @@ impl PlanRequest {
 
     fn remedy(&self, plan: &Plan, change: Change, goal: Goal) -> Option<Remedy> {
         let then = self.after(&change)?;
-        let after = then.plan().ok().filter(|after| goal.is_met_by(after))?;
+        let after = then.trial_meeting(goal)?;
         let speed = Speed::of(&then.model, &then.machine, &after, 0).map(|speed| speed.range());
         let cost = change.cost((self, plan), (&then, &after));
         let outcome = after.outcome();

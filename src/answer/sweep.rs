@@ -124,7 +124,7 @@ impl PlanFigures {
     /// # Errors
     /// The engine's.
     pub fn of_request(request: &PlanRequest) -> Result<Self, EngineError> {
-        let plan = request.plan()?;
+        let plan = request.trial()?;
         let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
         Ok(Self::of(&plan, speeds.as_ref()))
     }

@@ -54,7 +54,7 @@ impl PlanRequest {
                 settings.ubatch = Some(ubatch);
                 settings.batch = Some(settings.batch.unwrap_or(ubatch).max(ubatch));
             });
-            let then = request.plan().ok()?;
+            let then = request.trial().ok()?;
             if then.outcome() == Outcome::DoesNotFit
                 || then.settings.ubatch != ubatch
                 || then.on_gpus() < plan.on_gpus()

@@ -1,10 +1,8 @@
 //! `plimsoll apply`: a plan on a running Ollama or as llama-server, and what came of it.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +13,8 @@ use super::error::{CliError, one_line};
 use super::interrupt::{Interrupt, STATUS};
 use super::out::print;
 use super::questions::{model_location, ready};
-use super::style::{BarGlyphs, Style, takes_escapes};
+use super::status_line::StatusLine;
+use super::style::{BarGlyphs, Style};
 use super::{error, resolve};
 use crate::answer::live::LiveDevice;
 use crate::export::check::LoadRecord;
@@ -55,9 +54,9 @@ pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
             }
         }
     }
-    let mut line = StatusLine::default();
+    let mut line = StatusLine::on_stderr();
     let applied = prepared.run(&mut |took, what| {
-        line.show(took, what);
+        line.show(&format!("{} s: {what}", took.as_secs()));
         if interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     drop(line);
@@ -175,32 +174,4 @@ fn json(applied: &Applied, source: &ModelSource) -> Result<String, CliError> {
         server: server.as_ref().map(ServerRecord::of),
     };
     error::json("apply", text::json(&answer))
-}
-
-/// A line on standard error that is written over; nothing if that is no terminal.
-#[derive(Default)]
-struct StatusLine {
-    drawn: bool,
-}
-
-impl StatusLine {
-    fn show(&mut self, took: Duration, what: &str) {
-        if !io::stderr().is_terminal() || !takes_escapes() {
-            return;
-        }
-        let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
-        let line: String =
-            format!("{} s: {}", took.as_secs(), one_line(what)).chars().take(width.saturating_sub(1)).collect();
-        // only this line would be lost
-        drop(write!(io::stderr(), "\r\x1b[K{line}"));
-        self.drawn = true;
-    }
-}
-
-impl Drop for StatusLine {
-    fn drop(&mut self) {
-        if self.drawn {
-            drop(write!(io::stderr(), "\r\x1b[K"));
-        }
-    }
 }

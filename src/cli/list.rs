@@ -14,8 +14,8 @@ use super::args::ListArgs;
 use super::error::{self, CliError, one_line};
 use super::out::print;
 use super::resolve::{ParsedArgs, ResolvedArgs};
+use super::status_line::{ProgressLine, Working};
 use super::style::Style;
-use super::surroundings::ProgressLine;
 use crate::answer::FitSummary;
 use crate::answer::best::Minimums;
 use crate::catalogue::Use;
@@ -222,7 +222,9 @@ fn sorted(rows: Vec<ListRow>, wanted: &Wanted<'_>) -> Vec<ListRow> {
 /// Plans `items` on all cores.
 fn planned(items: &[Arc<Item>], request: &SurveyRequest, roots: &Roots) -> Vec<ListRow> {
     let statuses: Vec<OnceLock<ModelStatus>> = items.iter().map(|_| OnceLock::new()).collect();
+    let working = Working::on_stderr("planning models", Some(items.len()));
     library::survey(items, request, roots, &|index, status| {
+        working.count();
         statuses.get(index).is_some_and(|slot| slot.set(status).is_ok())
     });
     let status = |slot: OnceLock<ModelStatus>| slot.into_inner().unwrap_or(ModelStatus::Pending);

@@ -7,6 +7,7 @@ use super::args::{AboutPlan, Ask, ExportArgs, KnobArgs, MachineArgs, PlanArgs, Q
 use super::error::{self, CliError};
 use super::out::print;
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
+use super::status_line::Working;
 use super::style::Style;
 use crate::answer::together::{LoadRequest, ServedModels};
 use crate::command::router::RouterKind;
@@ -53,7 +54,9 @@ fn answer<A: Arguments>(Ask { asked, own }: &mut Ask<A>) -> Result<String, CliEr
         notes: ready.notes.clone(),
     };
     let question = own.question(about, &asked_with).map_err(CliError::Arguments)?;
+    let searching = Working::on_stderr("searching", None);
     let answer = question.answer(about).map_err(CliError::Arguments)?;
+    drop(searching);
     let written = match own.form() {
         Form::Json => return json(text::json(&question.record(about, &answer))),
         Form::Csv => question.csv(about, &answer),
@@ -109,7 +112,9 @@ pub(super) fn several(args: &TogetherArgs) -> Result<String, CliError> {
         let sentence = "a router starts servers of llama.cpp: use --engine llama.cpp, or leave --router out";
         return Err(CliError::flag("--router", sentence));
     }
+    let planning = Working::on_stderr("planning", None);
     let served = ServedModels::of(router, ready.engine, &ready.machine, &requests)?;
+    drop(planning);
     if let Some(form) = args.form {
         if args.pin && !form.can_be_pinned() {
             return Err(CliError::flag("--pin", &format!("{form} has no such options")));

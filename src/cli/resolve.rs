@@ -8,7 +8,7 @@ use super::args::{KnobArgs, MachineArgs};
 use super::config::Config;
 use super::error::CliError;
 use super::knobs;
-use super::surroundings::ProgressLine;
+use super::status_line::ProgressLine;
 use super::value::Interval;
 use crate::answer::KnobLimits;
 use crate::answer::best::Minimums;

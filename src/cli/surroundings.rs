@@ -1,26 +1,22 @@
-//! What bug reports need to know of the program and its environment, without secrets; the log and the progress line.
+//! What bug reports need to know of the program and its environment, without secrets; the log.
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::ops::ControlFlow;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
 
 use tracing::{Level, debug, info};
 
 use super::error::{CliError, one_line, say};
-use super::style::takes_escapes;
 use super::variables;
 use crate::files;
 use crate::observed::ShownCommand;
 use crate::settings::ServerOption;
 use crate::settings::seen::{HIDDEN, Seen, of_variable, or_hidden};
-use crate::source::{Progress, without_secrets};
+use crate::source::without_secrets;
 use crate::text::shown as shown_text;
-use crate::units::Bytes;
 
 /// `plimsoll 0.2.0 on linux x86_64 (gnu), with cli, tui, net`
 pub(super) fn version() -> String {
@@ -209,45 +205,6 @@ pub(super) fn start(option: Option<&Path>, arguments: &[OsString]) -> Result<(),
         debug!("{name}={value}");
     }
     Ok(())
-}
-
-/// Faster loads show no progress.
-const SHOW_AFTER: Duration = Duration::from_millis(300);
-
-/// The progress line; shows nothing if stderr is not a terminal.
-pub(super) struct ProgressLine {
-    since: Option<Instant>,
-    drawn: bool,
-}
-
-impl ProgressLine {
-    pub(super) fn on_stderr() -> Self {
-        Self { since: (io::stderr().is_terminal() && takes_escapes()).then(Instant::now), drawn: false }
-    }
-
-    /// Shows the progress. Never cancels the load: Ctrl-C does.
-    pub(super) fn show(&mut self, progress: Progress) -> ControlFlow<()> {
-        if let Some(took) = self.since.map(|since| since.elapsed()).filter(|took| *took >= SHOW_AFTER) {
-            let speed = Bytes((progress.done as f64 / took.as_secs_f64()) as u64);
-            let shard = if progress.shards > 1 {
-                format!(", shard {} of {}", progress.shard + 1, progress.shards)
-            } else {
-                String::new()
-            };
-            // errors are ignored: only this line is lost
-            drop(write!(io::stderr(), "\r\x1b[Kreading the header: {}{shard}, {speed}/s", Bytes(progress.done)));
-            self.drawn = true;
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl Drop for ProgressLine {
-    fn drop(&mut self) {
-        if self.drawn {
-            drop(write!(io::stderr(), "\r\x1b[K"));
-        }
-    }
 }
 
 #[cfg(test)]

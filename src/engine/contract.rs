@@ -16,18 +16,42 @@ use crate::settings::knob::Knob;
 
 /// Decides how a model's layers are placed on a machine.
 pub trait Engine: Sync {
-    /// Plans the request.
+    /// Places the model: its plan, to which [`Engine::explain`] has not been asked yet to add; none where the goal is not
+    /// met and the layers were not placed, which is never so if it is [`FitGoal::Most`].
     ///
     /// # Errors
     /// When the header lacks a required key, or the engine refuses the settings.
-    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError>;
+    fn place(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError>;
+
+    /// The plan with every figure, but for what [`Engine::explain`] adds.
+    ///
+    /// # Errors
+    /// As [`Engine::place`].
+    #[expect(clippy::expect_used, reason = "as many layers as possible are always placed")]
+    fn trial(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
+        self.place(request, FitGoal::Most).map(|placed| placed.expect("as many layers as possible are always placed"))
+    }
+
+    /// Adds to a plan that it placed for `request` what is left to say of it. No figure changes, and it may take as long as
+    /// placing did.
+    fn explain(&self, _request: RequestParts<'_>, _plan: &mut Plan) {}
+
+    /// Plans the request.
+    ///
+    /// # Errors
+    /// As [`Engine::place`].
+    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
+        let mut plan = self.trial(request)?;
+        self.explain(request, &mut plan);
+        Ok(plan)
+    }
 
     /// The plan without its explanations; none where the goal is not met and the layers were not placed.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn summary(&self, request: RequestParts<'_>, _fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
-        self.plan(request).map(|plan| Some(PlanSummary::of(&plan)))
+    fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
+        self.place(request, fit_goal).map(|placed| placed.as_ref().map(PlanSummary::of))
     }
 
     /// An upper bound known before planning; none from an engine whose plans are as cheap as the bound.

@@ -24,6 +24,7 @@ use super::contract::Engine;
 use super::plan_request::RequestParts;
 use super::request::{self, local_gpus_only};
 use crate::engine::error::EngineError;
+use crate::engine::goal::FitGoal;
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::{Model, TensorGroup};
@@ -96,7 +97,8 @@ const VERSIONS_011: ComparedVersions = ComparedVersions {
 const GPT_OSS: &[&str] = &["gptoss", "gpt-oss"];
 
 impl Engine for Estimator {
-    fn plan(&self, RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Plan, EngineError> {
+    fn place(&self, request: RequestParts<'_>, _: FitGoal) -> Result<Option<Plan>, EngineError> {
+        let RequestParts { model, machine, settings } = request;
         let (local, loaded) = (local_gpus_only(machine)?, request::loads(model, settings));
         let mut case = Case::of(self.release, &loaded, &local, settings)?;
         let placement = match self.release {
@@ -109,7 +111,7 @@ impl Engine for Estimator {
             self.versions.say(&mut plan, settings.ollama.version);
         }
         request::say_unused(&mut plan, machine);
-        Ok(plan)
+        Ok(Some(plan))
     }
 
     fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {

@@ -60,7 +60,7 @@ pub use loaded::LoadedModel;
 pub use measure::{AllocationDetails, MemoryBreakdown, Pipeline, Reservation, ReservedGraph};
 pub use placement::{LayerSplit, PlacedTensor};
 pub use plan::cache_layout;
-pub(super) use plan::{plan, preflight, resolve, summary};
+pub(super) use plan::{UnderWay, place, plan, preflight, resolve, summary, summary_as};
 pub use prepared::{DraftFile, PreparedModel};
 pub use resolved::{DeviceBuffers, RequestBuffers, ResolvedRequest};
 
@@ -69,11 +69,16 @@ pub use resolved::{DeviceBuffers, RequestBuffers, ResolvedRequest};
 pub struct LlamaCpp;
 
 impl Engine for LlamaCpp {
-    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
-        let mut plan = plan(RequestParts { settings: &request.settings.as_program(), ..request })?;
+    fn place(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
+        place(RequestParts { settings: &request.settings.as_program(), ..request }, fit_goal)
+    }
+
+    fn explain(&self, request: RequestParts<'_>, plan: &mut Plan) {
+        let of_program = RequestParts { settings: &request.settings.as_program(), ..request };
+        let under_way = UnderWay::of(of_program);
+        plan.doubt(under_way.and_then(|it| it.doubt(plan, of_program)));
         plan.notes.extend(shares_cache(request.settings, &plan.settings));
         plan.notes.extend(plan.misplaced_margins());
-        Ok(plan)
     }
 
     fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {

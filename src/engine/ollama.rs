@@ -34,16 +34,22 @@ use starts::start_with_retry;
 pub struct Ollama;
 
 impl Engine for Ollama {
-    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
+    fn place(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
         let machine = &local_gpus_only(request.machine)?;
-        let mut plan = plan_by(llama_cpp::plan, RequestParts { machine, ..request })?;
-        request::say_unused(&mut plan, request.machine);
-        Ok(plan)
+        placed_by(&llama_cpp::place, RequestParts { machine, ..request }, fit_goal)
+    }
+
+    fn explain(&self, request: RequestParts<'_>, plan: &mut Plan) {
+        if let Ok(machine) = &local_gpus_only(request.machine) {
+            plan.doubt(doubt(RequestParts { machine, ..request }, plan));
+        }
+        explain_further(plan, request.settings);
+        request::say_unused(plan, request.machine);
     }
 
     fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
         let machine = local_gpus_only(request.machine)?;
-        summary(RequestParts { machine: &machine, ..request }, fit_goal)
+        summary_by(&llama_cpp::summary, RequestParts { machine: &machine, ..request }, fit_goal)
     }
 
     fn preflight(&self, request: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
@@ -108,20 +114,15 @@ impl RunsLlamaCpp for Ollama {
     }
 }
 
-/// Ollama's plan with `place` as the plan of llama-server.
-fn plan_by(
-    place: impl Fn(RequestParts<'_>) -> Result<Plan, EngineError>,
-    RequestParts { model, machine, settings }: RequestParts<'_>,
-) -> Result<Plan, EngineError> {
-    let place = |start: &ServerLaunch| {
-        let llama_server = |settings: &Settings| place(RequestParts { model, machine: &start.machine, settings });
-        accepted(start, llama_server).map(|(mut plan, refusal)| {
-            plan.refusal = plan.refusal.or(refusal);
-            plan
-        })
-    };
-    let (start, plan) = start_with_retry(model, machine, settings, &place, &place, |plan| &plan.devices)?;
-    Ok(in_ollama_terms(plan, start, model, machine, settings))
+/// Ollama's plan with those of `llama_server`; none if the goal is not met and the fit stopped.
+fn placed_by(
+    llama_server: &LlamaServer<'_, Plan>,
+    request: RequestParts<'_>,
+    fit_goal: FitGoal,
+) -> Result<Option<Plan>, EngineError> {
+    let RequestParts { model, machine, settings } = request;
+    let (start, placed) = started(llama_server, request, fit_goal)?;
+    Ok(placed.map(|placed| in_ollama_terms(placed, start, model, machine, settings)))
 }
 
 /// The result of `place`; with settings that llama-server refuses, that with its own KV cache type, and why it refuses.
@@ -140,13 +141,58 @@ fn accepted<T>(
 
 /// The start that succeeds, or else the last one.
 fn last_start(request: RequestParts<'_>) -> Result<ServerLaunch, EngineError> {
-    summed_up(request, FitGoal::Most).map(|(start, _)| start)
+    started(&llama_cpp::summary, request, FitGoal::Most).map(|(start, _)| start)
 }
 
-/// The plan without its explanations; none if the goal is not met and the fit stopped.
-fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
+/// Why `plan` is not exact: the llama.cpp that Ollama starts may have a change already with which it is another one.
+fn doubt(request: RequestParts<'_>, plan: &Plan) -> Option<Uncertainty> {
+    let RequestParts { model, machine, settings } = request;
+    let start = server_launch::decide(model, machine, settings, Retry::default()).ok()?;
+    let llama_server = RequestParts { model, machine: &start.machine, settings: &start.options };
+    llama_cpp::UnderWay::of(llama_server)?.doubt_if(plan, |loaded| {
+        summary_by(&|llama_server, goal| llama_cpp::summary_as(llama_server, loaded, goal), request, FitGoal::Most)
+    })
+}
+
+/// What llama-server makes of one start: its plan, or the summary of that.
+trait Started {
+    fn devices(&self) -> &[DevicePlan];
+
+    /// Notes that it is not what was asked for.
+    fn refuse(&mut self, why: String);
+}
+
+impl Started for Plan {
+    fn devices(&self) -> &[DevicePlan] {
+        &self.devices
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.refusal.get_or_insert(why);
+    }
+}
+
+impl Started for PlanSummary {
+    fn devices(&self) -> &[DevicePlan] {
+        &self.devices
+    }
+
+    fn refuse(&mut self, _: String) {
+        self.refused = true;
+    }
+}
+
+/// Starts llama-server; none if the goal is not met and the fit stopped.
+type LlamaServer<'a, T> = dyn Fn(RequestParts<'_>, FitGoal) -> Result<Option<T>, EngineError> + 'a;
+
+/// The plan without its explanations, with `llama_server`'s summaries; none if the goal is not met and the fit stopped.
+fn summary_by(
+    llama_server: &LlamaServer<'_, PlanSummary>,
+    request: RequestParts<'_>,
+    fit_goal: FitGoal,
+) -> Result<Option<PlanSummary>, EngineError> {
     let RequestParts { machine, settings, .. } = request;
-    let (start, summary) = summed_up(request, fit_goal)?;
+    let (start, summary) = started(llama_server, request, fit_goal)?;
     Ok(summary.map(|mut summary| {
         summary.devices = in_machine_order(summary.devices, &start.gpus, machine);
         summary.settings = in_effect(summary.settings, start.ctx, settings, start.sources);
@@ -155,31 +201,37 @@ fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSu
     }))
 }
 
-/// The start that succeeds, or else the last one, and llama-server's summary of it.
-fn summed_up(
+/// The start that succeeds, or else the last one, and what llama-server makes of it.
+fn started<T: Started>(
+    llama_server: &LlamaServer<'_, T>,
     RequestParts { model, machine, settings }: RequestParts<'_>,
     fit_goal: FitGoal,
-) -> Result<(ServerLaunch, Option<PlanSummary>), EngineError> {
+) -> Result<(ServerLaunch, Option<T>), EngineError> {
     let place = |start: &ServerLaunch, fit_goal| {
-        let llama_server = |settings: &Settings| {
-            llama_cpp::summary(RequestParts { model, machine: &start.machine, settings }, fit_goal)
-        };
-        accepted(start, llama_server).map(|(mut summary, refusal)| {
-            if let Some(summary) = &mut summary {
-                summary.refused |= refusal.is_some();
+        let of_start =
+            |settings: &Settings| llama_server(RequestParts { model, machine: &start.machine, settings }, fit_goal);
+        accepted(start, of_start).map(|(mut placed, refusal)| {
+            if let Some((placed, refusal)) = placed.as_mut().zip(refusal) {
+                placed.refuse(refusal);
             }
-            summary
+            placed
         })
     };
     let first = |start: &ServerLaunch| match place(start, fit_goal) {
         // whether it runs out of memory, and so another start comes, is only known after as many layers as possible were
-        // placed
-        Ok(None) if starts::may_follow(settings, start) => place(start, FitGoal::Most),
+        // placed; it matters where that one would meet the goal
+        Ok(None) => {
+            let second = starts::second(model, machine, settings, start);
+            match second.map_or(Ok(None), |second| place(&second?, fit_goal)) {
+                Ok(None) => Ok(None),
+                Ok(Some(_)) | Err(_) => place(start, FitGoal::Most),
+            }
+        }
         done => done,
     };
     let again = |start: &ServerLaunch| place(start, fit_goal);
-    start_with_retry(model, machine, settings, &first, &again, |summary: &Option<PlanSummary>| {
-        summary.as_ref().map_or(&[], |summary| summary.devices.as_slice())
+    start_with_retry(model, machine, settings, &first, &again, |placed: &Option<T>| {
+        placed.as_ref().map_or(&[], |placed| placed.devices())
     })
 }
 
@@ -220,10 +272,14 @@ fn in_ollama_terms(
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
     plan.ollama_ps = Some(ollama_ps::of(&plan, model));
     plan.notes.splice(0..0, notes);
-    plan.notes.extend(plan.misplaced_margins());
-    say_release(&mut plan, settings);
     plan.decided = decided;
     plan
+}
+
+/// Says where margins are misplaced, and of which llama.cpp the figures are.
+fn explain_further(plan: &mut Plan, settings: &Settings) {
+    plan.notes.extend(plan.misplaced_margins());
+    say_release(plan, settings);
 }
 
 /// Says which llama.cpp Ollama ships, and what was planned for it: figures are exact where its build is known, or a release

@@ -255,7 +255,7 @@ impl ModelSummary {
 
 impl Model {
     /// Blocks at the end that predict further tokens, by `nextn_predict_layers`.
-    fn nextn_layers(&self) -> usize {
+    pub fn nextn_layers(&self) -> usize {
         let declared = self.value("nextn_predict_layers").and_then(Value::as_u64).unwrap_or(0);
         usize::try_from(declared).unwrap_or(usize::MAX).min(self.block_count())
     }

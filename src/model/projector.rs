@@ -148,8 +148,7 @@ impl Model {
 fn converted(tensor: &Tensor, architecture: &str) -> Tensor {
     let is_whole = tensor.dims.len() < 2 || (architecture == "llama4" && &*tensor.name == "v.position_embd.weight");
     let ty = if is_whole { GgmlType::F32 } else { GgmlType::F16 };
-    let elements = tensor.dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim));
-    Tensor { ty, bytes: Bytes(elements.saturating_mul(ty.block_bytes())), ..tensor.clone() }
+    Tensor { ty, bytes: Bytes(tensor.elements().saturating_mul(ty.block_bytes())), ..tensor.clone() }
 }
 
 #[cfg(test)]

@@ -74,6 +74,13 @@ impl PlanSummary {
         }
     }
 
+    /// Whether it is the summary of `plan`, whose engine knows nothing of what [`crate::engine::plan`] adds to settings.
+    pub fn is_of(&self, plan: &Plan) -> bool {
+        let InEffect { turn, no_op_offload, .. } = plan.settings;
+        let settings = InEffect { turn, no_op_offload, ..self.settings.clone() };
+        self.devices == plan.devices && settings == plan.settings
+    }
+
     /// As [`Plan::outcome`].
     pub fn outcome(&self) -> Outcome {
         Outcome::of(self.verdict, self.refused, &self.devices)

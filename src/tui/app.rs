@@ -11,10 +11,12 @@ pub mod thresholds;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
 use super::action::ExitReason;
 use super::effect::{Effect, PlanJob};
-use super::keymap::Keymap;
-use super::regions::ScreenLayout;
+use super::keymap::{Keymap, Scope};
+use super::regions::{Panel, ScreenLayout};
 use super::theme::Theme;
 use crate::answer::best::Minimums;
 use crate::engine::{EngineError, EngineId, KnobContext, PlanRequest, PreparedModel};
@@ -148,19 +150,24 @@ impl App {
         app
     }
 
-    /// The word of the focused knob, if it is shown as words, that begins with `letter` and comes next.
-    pub fn word_by_letter(&self, letter: char) -> Option<u64> {
-        let words = self.panels.knobs.focus.words()?;
-        let now = usize::try_from(self.request.value(self.panels.knobs.focus)).ok()?;
-        let begins = |at: &usize| words[*at].starts_with(letter.to_ascii_lowercase());
-        let found = (now + 1..words.len()).chain(0..words.len().min(now + 1)).find(begins)?;
-        Some(found as u64)
+    /// Whether a small letter begins a value of the focused knob, and so belongs to it. Where the choices are a slider, the
+    /// knobs' own keys come first.
+    pub fn begins_a_value(&self, letter: char) -> bool {
+        let knob = self.panels.knobs.focus;
+        let is_free = || {
+            let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+            self.preferences.keys.command(event, &[Scope::Knobs]).is_none()
+        };
+        self.panels.focus == Panel::Knobs
+            && letter.is_lowercase()
+            && knob.begun(letter.encode_utf8(&mut [0; 4]), &self.request.bounds).is_some()
+            && (knob.words().is_some() || is_free())
     }
 
-    /// The text that a field for the focused knob begins with; none for a knob that is a list of words.
-    pub(crate) fn suggested_text(&self) -> Option<String> {
+    /// The text that a field for the focused knob begins with.
+    pub(crate) fn suggested_text(&self) -> String {
         let knob = self.panels.knobs.focus;
-        knob.words().is_none().then(|| knob.typed(&self.request.settings, self.request.value(knob)))
+        knob.typed(&self.request.settings, self.request.value(knob))
     }
 
     /// Shows a hint about the first keys, until one is pressed.

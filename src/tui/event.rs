@@ -4,7 +4,6 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 
 use super::action::{Action, Gesture};
 use super::host::Host;
-use super::regions::Panel;
 
 /// The action of a terminal's `event`; most events have none.
 pub fn action(event: &Event, host: &Host) -> Option<Action> {
@@ -30,9 +29,8 @@ pub fn action(event: &Event, host: &Host) -> Option<Action> {
 
 fn from_key(key: KeyEvent, host: &Host) -> Option<Action> {
     let app = &host.app;
-    if let (None, Panel::Knobs, KeyCode::Char(letter), KeyModifiers::NONE) =
-        (host.screens.last(), app.panels.focus, key.code, key.modifiers)
-        && app.word_by_letter(letter).is_some()
+    if let (None, KeyCode::Char(letter), KeyModifiers::NONE) = (host.screens.last(), key.code, key.modifiers)
+        && app.begins_a_value(letter)
     {
         return Some(Action::Type(key));
     }

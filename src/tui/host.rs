@@ -219,7 +219,7 @@ impl Host {
             let response = screen.text(&mut self.app, Text::Typed(key));
             return self.follow(screen, response);
         }
-        planner::typed(&mut self.app, key).map_or_else(Vec::new, |entry| self.show(entry))
+        planner::typed(&self.app, key).map_or_else(Vec::new, |entry| self.show(entry))
     }
 
     fn pasted(&mut self, text: &str) -> Vec<Effect> {

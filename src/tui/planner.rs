@@ -8,14 +8,13 @@ use ratatui::layout::Position;
 use super::action::{Command, Gesture};
 use super::app::{App, Drag};
 use super::effect::Effect;
-use super::keymap::Scope;
+use super::keymap::{FooterWord, Scope};
 use super::regions::{KnobRow, Panel};
 use super::screen::Screen;
 use super::screens::entry::ValueEntry;
 use super::view::footer::{self, PlacedWord};
 use super::view::memory::DeviceRows;
 use super::view::{graph, header, layers};
-use super::widget::field::Text;
 use super::widget::slider;
 use crate::plan::{DevicePlan, Plan};
 use crate::settings::knob::Knob;
@@ -30,7 +29,11 @@ pub fn scopes(app: &App) -> &'static [Scope] {
 
 /// The footer's entries.
 pub fn footer(app: &App) -> Vec<PlacedWord> {
-    footer::places(&app.preferences.keys.footer(scopes(app), |_| true), app.panels.regions.footer)
+    let mut words = app.preferences.keys.footer(scopes(app), |_| true);
+    // a letter that begins a value of the focused knob is no command
+    let is_typed = |word: &FooterWord| word.keys.chars().count() == 1 && word.keys.chars().any(|c| app.begins_a_value(c));
+    words.retain(|word| !is_typed(word));
+    footer::places(&words, app.panels.regions.footer)
 }
 
 /// Handles a key that opens no screen.
@@ -54,16 +57,11 @@ pub fn press(app: &mut App, command: Command) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Handles a typed letter, which chooses a word, or a digit, which begins a value in a field.
-pub fn typed(app: &mut App, key: KeyEvent) -> Option<Box<dyn Screen>> {
-    let word = if let KeyCode::Char(letter) = key.code { app.word_by_letter(letter) } else { None };
-    if let Some(word) = word {
-        app.set_knob(app.panels.knobs.focus, word);
-        return None;
-    }
-    let mut entry = ValueEntry::default();
-    entry.0.edit(Text::Typed(key));
-    app.panels.accepts_numbers().then(|| Box::new(entry) as Box<dyn Screen>)
+/// Handles a typed letter or digit, which begins a value in a field.
+pub fn typed(app: &App, key: KeyEvent) -> Option<Box<dyn Screen>> {
+    let begins = matches!(key.code, KeyCode::Char(letter) if app.begins_a_value(letter));
+    let entry = || Box::new(ValueEntry::begun(app, key)) as Box<dyn Screen>;
+    (begins || app.panels.accepts_numbers()).then(entry)
 }
 
 /// Handles the mouse; returns the command that it stands for, if any.

@@ -31,7 +31,6 @@ use super::app::App;
 use super::effect::Effect;
 use super::regions::Panel;
 use super::screen::{Closed, Screen};
-use super::widget::field::TextEntry;
 
 /// The screen that `command` opens from the planner, and effects to run besides; none if it opens none. It may go on where
 /// `closed` was.
@@ -60,7 +59,7 @@ pub(super) fn opened_by(app: &mut App, closed: &Closed, command: Command) -> Opt
         Command::Verify => Box::new(check::CheckPage::default()),
         Command::Watch => Box::new(watch::WatchPage::default()),
         Command::Enter => match app.panels.focus {
-            Panel::Knobs => Box::new(entry::ValueEntry(TextEntry::suggested(app.suggested_text()?))),
+            Panel::Knobs => Box::new(entry::ValueEntry::suggested(app.suggested_text())),
             Panel::Layers => Box::new(why::WhyPage::on(app.panels.cursors.layer)),
             Panel::Memory | Panel::Graph => Box::new(explain::ExplainPage::of(app)),
         },

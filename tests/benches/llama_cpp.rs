@@ -17,6 +17,7 @@ use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
 use plimsoll::engine::{self, EngineId, PreparedModel};
+use plimsoll::gguf::{Header, Tensor, Value};
 use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::{Context, Release, Settings};
@@ -41,6 +42,36 @@ fn measure(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let devices = devices(gpus, 48);
     let loaded = LoadedModel::new(&header, Release::default()).unwrap();
     bencher.bench(|| loaded.measure(&devices, &LayerSplit::default(), &options, Reservation::Measured).unwrap());
+}
+
+/// Llama 3.1 8B with so many blocks, all like its first.
+fn of_equal_blocks(blocks: u64) -> Header {
+    let mut header = support::model("llama3.1-8b");
+    let of_block = |tensor: &Tensor| tensor.name.starts_with("blk.");
+    let first: Vec<Tensor> =
+        header.tensors.iter().filter(|tensor| tensor.name.starts_with("blk.0.")).cloned().collect();
+    header.tensors.retain(|tensor| !of_block(tensor));
+    for block in 0..blocks {
+        let name = |tensor: &Tensor| tensor.name.replacen("blk.0.", &format!("blk.{block}."), 1).into();
+        header.tensors.extend(first.iter().map(|tensor| Tensor { name: name(tensor), ..tensor.clone() }));
+    }
+    let with_blocks = |(key, value): (&str, &Value)| {
+        let value = if key == "llama.block_count" { Value::U64(blocks) } else { value.clone() };
+        (key.into(), value)
+    };
+    header.metadata = header.metadata.iter().map(with_blocks).collect();
+    header
+}
+
+/// A summary of a model that was read before, over its layers, with half of them on a card and with all. Target: within 1.3
+/// times of one another.
+#[divan::bench(args = [16, 32, 64, 128], consts = [1, 2])]
+fn over_layers<const OF: u64>(bencher: Bencher<'_, '_>, blocks: u64) {
+    let loaded = LoadedModel::new(&of_equal_blocks(blocks), Release::default()).unwrap();
+    let options = ContextParams { n_ctx: 32_768, ..ContextParams::default() };
+    let (devices, spread) =
+        (devices(1, 200), LayerSplit { gpu_layers: Some((blocks + 1) / OF), ..LayerSplit::default() });
+    bencher.bench(|| loaded.measure(&devices, &spread, &options, Reservation::Loaded).unwrap());
 }
 
 /// The work done once per model.

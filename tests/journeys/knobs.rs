@@ -2,6 +2,7 @@
 
 use plimsoll::answer::Goal;
 use plimsoll::engine::EngineId;
+use plimsoll::gguf::FileType;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, GpuLayers, Outputs, Settings};
 
@@ -196,19 +197,45 @@ fn one_key_gives_k_and_v_a_type_each() {
 }
 
 #[test]
-fn a_letter_chooses_a_word() {
+fn a_value_that_is_typed_belongs_to_the_knob_until_enter() {
     let mut harness = by(EngineId::Ollama, "llama3.1-8b", 1, (140, 45));
     go(&mut harness, Knob::CacheType);
-    for expected in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Q8_0] {
-        harness.press("q");
-        assert_eq!(harness.host.app.request.settings.cache_type_k, Some(expected));
+    let cache = |harness: &Harness| harness.host.app.request.settings.cache_type_k;
+    for (typed, expected) in [("q8", CacheType::Q8_0), ("Q4_0", CacheType::Q4_0), ("q", CacheType::Q8_0), ("f", CacheType::F16)] {
+        let before = cache(&harness);
+        harness.press("Enter");
+        harness.write(typed);
+        assert_eq!(cache(&harness), before, "{typed} alone chooses nothing");
+        let says = format!("Enter chooses {} for", expected.name());
+        assert!(harness.text().contains(&says), "{}", harness.text());
+        harness.press("Enter");
+        assert_eq!(cache(&harness), Some(expected), "{typed}");
     }
-    harness.press("f");
-    assert_eq!(harness.host.app.request.settings.cache_type_v, Some(CacheType::F16));
-    assert!(harness.host.app.leave.is_none());
+    // what begins nothing is said, chooses nothing, and stays until Esc
+    harness.write("q5");
+    assert!(harness.text().contains("begins with 'q5'"), "{}", harness.text());
+    harness.press("Enter Esc");
+    assert_eq!(cache(&harness), Some(CacheType::F16));
     // no choice begins with it
     harness.press("w");
     assert!(harness.text().contains("Memory by"), "{}", harness.text());
+}
+
+#[test]
+fn letters_of_a_quantisation_neither_quit_nor_open_anything() {
+    let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 45));
+    go(&mut harness, Knob::Quant);
+    assert!(!harness.text().contains("q quit"), "{}", harness.text());
+    harness.write("q5_k_m");
+    assert!(harness.host.app.leave.is_none());
+    assert_eq!(harness.host.screens.len(), 1);
+    harness.press("Enter");
+    assert_eq!(harness.host.app.request.settings.quant, Some(FileType::Q5KM.into()));
+    // the knobs' own keys stay theirs
+    harness.press("m");
+    assert!(harness.host.screens.is_empty());
+    go(&mut harness, Knob::Context);
+    assert!(harness.text().contains("q quit"), "{}", harness.text());
 }
 
 #[test]

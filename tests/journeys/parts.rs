@@ -8,8 +8,11 @@ use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{MmprojDevice, MmprojOptions, Settings, SpecType};
 use plimsoll::source::Package;
 use plimsoll::source::store::Store;
+use plimsoll::tui::action::Action;
 use plimsoll::tui::app::Load;
 use plimsoll::tui::screens::models::{BrowseLine, ModelBrowser};
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::harness::{self, Harness, package};
 
@@ -65,6 +68,30 @@ fn models_that_see_or_hear_are_marked_and_filtered() {
     assert_eq!(listed(&harness).len(), all);
     harness.write("audio");
     assert_eq!(listed(&harness), ["gemma4:e2b"], "as a word, too");
+}
+
+#[test]
+fn enter_opens_what_was_typed_also_before_it_is_drawn() {
+    for (typed, opened) in [("llama3", "llama3.2-1b"), ("qwen2.5:0", "qwen2.5-0.5b")] {
+        let mut harness = harness(EngineId::LlamaCpp, (140, 45));
+        harness.press("b");
+        for letter in typed.chars().filter(|letter| *letter != ':') {
+            let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+            assert!(harness.host.update(Action::Type(key)).is_empty());
+        }
+        harness.press("Enter");
+        assert_eq!(plan(&harness).model.name, opened, "{typed}");
+    }
+}
+
+#[test]
+fn the_model_that_a_name_means_stands_first() {
+    let mut harness = harness(EngineId::LlamaCpp, (140, 45));
+    harness.fakes.library.push(("phi-4-mini", HERE, Ok(package("llama3.2-1b"))));
+    harness.fakes.library.push(("phi4", HERE, Ok(package("qwen2.5-0.5b"))));
+    harness.press("b");
+    harness.write("phi4");
+    assert_eq!(listed(&harness).first(), Some(&"phi4"), "{}", harness.text());
 }
 
 #[test]

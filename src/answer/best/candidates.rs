@@ -8,7 +8,6 @@ use super::card::{Card, Placement};
 use super::loss::{AS_FAST, margin_of, prompts_of};
 use super::{BestRequest, Objective};
 use crate::answer::change::width;
-use crate::answer::largest::Largest;
 use crate::answer::quality::{self, TRAINED_IN};
 use crate::answer::{Change, Goal};
 use crate::engine::PlanRequest;
@@ -112,7 +111,7 @@ impl Step {
     }
 }
 
-/// Settings that were found, with their plan where it is known.
+/// Settings that were found, with their trial where it is known.
 pub(super) type Found = (PlanRequest, Option<Plan>);
 
 /// Settings on the way to the balanced ones, planned at most once.
@@ -126,12 +125,10 @@ impl Tried {
     /// The request if it meets `goal` and is as fast as asked; what runs in VRAM is fast where no speed is known.
     fn serves(&self, goal: Goal, least: Option<f64>) -> Option<Found> {
         let asks_for_vram = matches!(goal, Goal::Vram | Goal::VramWith(_));
-        // whether all is in VRAM is often told without a plan
-        if asks_for_vram && self.planned.get().is_none() && !self.request.meets(goal) {
-            return None;
-        }
         let request = &self.request;
-        let planned = self.planned.get_or_init(|| Some(with_speed(request, request.plan().ok()?)));
+        // whether all is in VRAM is often told without a plan, and where it is not, the layers need not be placed
+        let met = if asks_for_vram && self.planned.get().is_none() { Some(request.trial_meeting(goal)?) } else { None };
+        let planned = self.planned.get_or_init(|| Some(with_speed(request, met.or_else(|| request.trial().ok())?)));
         let (plan, speed) = planned.as_ref()?;
         let is_fast = |least: f64| speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed >= least);
         (goal.is_met_by(plan) && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
@@ -175,7 +172,7 @@ pub(super) struct Candidate {
 impl Candidate {
     /// None if it cannot be planned or does not fit.
     fn of(request: PlanRequest, wanted: u64) -> Option<Self> {
-        let plan = request.plan().ok()?;
+        let plan = request.trial().ok()?;
         Self::of_plan(request, plan, wanted)
     }
 
@@ -500,7 +497,7 @@ impl BestSearch<'_> {
         if self.question.holds(Knob::Context) {
             return None;
         }
-        let Largest { value, .. } = request.largest_below(Knob::Context, goal, tokens)?;
+        let value = request.largest_below(Knob::Context, goal, tokens)?;
         (value >= LEAST.min(self.wanted())).then(|| self.with_context(request, value))
     }
 
@@ -521,7 +518,7 @@ impl BestSearch<'_> {
             change.apply(&mut settings, &mut machine);
             let changed = request.with(settings);
             let taken = changed.preflight().ok().flatten().map(|known| known.settings);
-            let taken = taken.or_else(|| Some(changed.plan().ok()?.settings))?;
+            let taken = taken.or_else(|| Some(changed.trial().ok()?.settings))?;
             ((taken.cache_type_k, taken.cache_type_v) == (ty, ty)).then_some(changed)
         };
         let allowed = |ty: &CacheType| self.question.minimums.allow_cache(*ty);
@@ -553,7 +550,7 @@ impl BestSearch<'_> {
         for (objective, one) in chosen {
             Card::new(objective, one, self).join(&mut cards);
         }
-        cards
+        cards.into_iter().map(Card::explained).collect()
     }
 
     /// What may serve `objective`.
@@ -608,6 +605,6 @@ impl BestSearch<'_> {
 fn context_of(request: &PlanRequest) -> u64 {
     match request.settings.ctx {
         Context::Tokens(tokens) => tokens,
-        _ => request.plan().map_or(0, |plan| plan.settings.ctx),
+        _ => request.trial().map_or(0, |plan| plan.settings.ctx),
     }
 }

@@ -118,6 +118,11 @@ impl Card {
         }
     }
 
+    /// With its whole plan in place of the trial.
+    pub(super) fn explained(self) -> Self {
+        Self { plan: self.request.explained(self.plan), ..self }
+    }
+
     /// Adds it to `cards`, or its objectives to the card with the same plan.
     pub(super) fn join(self, cards: &mut Vec<Self>) {
         // notes may say who asked

@@ -18,60 +18,101 @@ use crate::engine::goal::FitGoal;
 use crate::engine::plan_request::RequestParts;
 use crate::engine::preflight::Preflight;
 use crate::plan::{Confidence, Plan, PlanSummary, Uncertainty};
-use crate::settings::{FlashAttn, Settings};
+use crate::settings::{Build, FlashAttn, Settings};
+
+/// Plans a request, but for what [`UnderWay`] may add; none if the goal is not met and the fit stopped.
+///
+/// # Errors
+/// When llama.cpp cannot read the model or refuses the settings.
+pub fn place(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
+    let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
+    placed(request, loaded, fit_goal, |placed, measurer, graphs| {
+        let details = measurer.details(graphs);
+        (!placed.fitted.missed).then(|| PlanBuilder { model: request.model, placed, details }.plan())
+    })
+}
 
 /// Plans a request.
 ///
 /// # Errors
-/// When llama.cpp cannot read the model or refuses the settings.
+/// As [`place`].
 pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
     let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
     let mut plan = placed(request, loaded, FitGoal::Most, |placed, measurer, graphs| {
         PlanBuilder { model: request.model, placed, details: measurer.details(graphs) }.plan()
     })?;
-    plan.doubt(changes_under_way(request, loaded, &plan));
+    plan.doubt(UnderWay::of(request).and_then(|under_way| under_way.doubt(&plan, request)));
     Ok(plan)
 }
 
-/// Why `plan` is not exact: its build may have a change already with which it is another one.
-fn changes_under_way(request: RequestParts<'_>, loaded: &LoadedModel, plan: &Plan) -> Option<Uncertainty> {
-    let build = request.settings.llama_cpp_build();
-    let later = ReleaseTraits::once_changed(build)?;
-    let changes =
-        later.load_builder(build, loaded.family.architecture, RulesRead::of(request.machine, request.settings));
-    if changes.is_empty() {
-        return None;
+/// Changes of llama.cpp that a build may have already, and is planned without.
+pub struct UnderWay<'a> {
+    build: Build,
+    changes: Vec<Change>,
+    /// The model as loaded with them.
+    then: Result<&'a LoadedModel, EngineError>,
+}
+
+impl<'a> UnderWay<'a> {
+    /// Those that may move the plan of a request.
+    pub fn of(request: RequestParts<'a>) -> Option<Self> {
+        let build = request.settings.llama_cpp_build();
+        let later = ReleaseTraits::once_changed(build)?;
+        let loaded = request.model.llama_cpp(build).ok()?;
+        let read = RulesRead::of(request.machine, request.settings);
+        let changes = later.load_builder(build, loaded.family.architecture, read);
+        (!changes.is_empty()).then(|| Self { build, changes, then: request.model.loaded_by(later) })
     }
-    let then = request.model.loaded_by(later).and_then(|loaded| {
-        placed(request, loaded, FitGoal::Most, |placed, _, _| {
-            placed.in_effect() == plan.settings && placed.devices() == plan.devices
-        })
-    });
-    if then.unwrap_or(false) {
-        return None;
+
+    /// Why `plan`, of `request`, is not exact, if it is another plan with the changes.
+    pub fn doubt(self, plan: &Plan, request: RequestParts<'_>) -> Option<Uncertainty> {
+        self.doubt_if(plan, |loaded| summary_as(request, loaded, FitGoal::Most))
     }
-    let changed = |change: Change| {
-        let (old, new) = change.builds();
-        format!("{} changed between {old} and {new}", change.what())
-    };
-    let changes = changes.into_iter().map(changed).collect::<Vec<_>>().join(", ");
-    let reason = format!("llama.cpp {build} is planned without what it may have already: {changes}");
-    Some(Uncertainty { confidence: Confidence::Modelled, reason })
+
+    /// The same if `summary`, of the model as loaded with the changes, is of another plan.
+    pub fn doubt_if(
+        self,
+        plan: &Plan,
+        summary: impl FnOnce(&'a LoadedModel) -> Result<Option<PlanSummary>, EngineError>,
+    ) -> Option<Uncertainty> {
+        let Self { build, changes, then } = self;
+        if then.and_then(summary).is_ok_and(|then| then.is_some_and(|then| then.is_of(plan))) {
+            return None;
+        }
+        let changed = |change: Change| {
+            let (old, new) = change.builds();
+            format!("{} changed between {old} and {new}", change.what())
+        };
+        let changes = changes.into_iter().map(changed).collect::<Vec<_>>().join(", ");
+        let reason = format!("llama.cpp {build} is planned without what it may have already: {changes}");
+        Some(Uncertainty { confidence: Confidence::Modelled, reason })
+    }
 }
 
 /// The plan without its explanations; none if the goal is not met and the fit stopped.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`place`].
 pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
-    let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
+    summary_as(request, request.model.llama_cpp(request.settings.llama_cpp_build())?, fit_goal)
+}
+
+/// The same of the model as `loaded`.
+///
+/// # Errors
+/// When llama.cpp refuses the settings.
+pub fn summary_as(
+    request: RequestParts<'_>,
+    loaded: &LoadedModel,
+    fit_goal: FitGoal,
+) -> Result<Option<PlanSummary>, EngineError> {
     placed(request, loaded, fit_goal, |placed, _, _| (!placed.fitted.missed).then(|| placed.summary()))
 }
 
 /// An upper bound known before planning.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`place`].
 pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.llama_cpp_build())?;
     // a bound needs no projector, which takes as long to measure as a model
@@ -88,7 +129,7 @@ pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) ->
 /// The request to llama.cpp after the fit.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`place`].
 pub fn resolve(request: RequestParts<'_>) -> Result<ResolvedRequest, EngineError> {
     let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
     placed(request, loaded, FitGoal::Most, |PlacedModel { loaded, params, .. }, _, _| {

@@ -321,7 +321,9 @@ impl ScheduledStart {
         let place = |settings: &Settings| llama_cpp::plan(RequestParts { model, machine: &launch.machine, settings });
         let (mut plan, refusal) = super::accepted(&launch, place)?;
         plan.refusal = plan.refusal.or(refusal);
-        Ok(super::in_ollama_terms(plan, launch, model, actual, settings))
+        let mut plan = super::in_ollama_terms(plan, launch, model, actual, settings);
+        super::explain_further(&mut plan, settings);
+        Ok(plan)
     }
 
     /// Whether `plan` does not fit where it was placed.

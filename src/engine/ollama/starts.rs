@@ -19,9 +19,15 @@ fn next(settings: &Settings, failed: &ServerLaunch, retry: Retry) -> Option<Retr
     Some(Retry { ctx: Some(lower), projector_in_ram: false })
 }
 
-/// Whether another start comes if `launch`, the first, runs out of memory.
-pub(super) fn may_follow(settings: &Settings, launch: &ServerLaunch) -> bool {
-    next(settings, launch, Retry::default()).is_some()
+/// The start that comes if `launch`, the first, runs out of memory.
+pub(super) fn second(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    launch: &ServerLaunch,
+) -> Option<Result<ServerLaunch, EngineError>> {
+    let retry = next(settings, launch, Retry::default())?;
+    Some(server_launch::decide(model, machine, settings, retry))
 }
 
 /// The starts with nothing else loaded, of which the first `failures` run out of memory.

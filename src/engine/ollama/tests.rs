@@ -403,12 +403,13 @@ fn an_automatic_context_can_be_lowered(#[case] asked: Context, #[case] ctx: u64,
 
 /// A plan by another engine's layout, where the graph on the first GPU depends on the context.
 fn by(graph: impl Fn(u64) -> Bytes, machine: &Machine, settings: &Settings) -> Plan {
-    let place = |request: RequestParts<'_>| {
+    let place = |request: RequestParts<'_>, _| {
         let mut plan = OLLAMA_024.plan(request)?;
         plan.devices[0].graph = graph(plan.settings.ctx);
-        Ok(plan)
+        Ok(Some(plan))
     };
-    plan_by(place, RequestParts { model: &large(1).into(), machine, settings }).unwrap()
+    let request = RequestParts { model: &large(1).into(), machine, settings };
+    placed_by(&place, request, FitGoal::Most).unwrap().unwrap()
 }
 
 #[test]

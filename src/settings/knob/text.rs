@@ -5,6 +5,11 @@ use crate::settings::fields::Settings;
 use crate::settings::values::Outputs;
 use crate::units::{Bytes, grouped, whole};
 
+/// A word without what does not count in it.
+fn plain(word: &str) -> String {
+    word.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
 impl Knob {
     /// `value` for the screen.
     pub fn show(self, value: u64) -> String {
@@ -44,13 +49,12 @@ impl Knob {
     /// One sentence that names the accepted values.
     pub fn read(self, text: &str, settings: &mut Settings, bounds: &Bounds) -> Result<(), String> {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let word = text.to_ascii_lowercase().replace('_', "");
+        let word = plain(&text);
         if let (Self::MmprojDevice, Ok(device)) = (self, text.parse()) {
             settings.mmproj.device = device;
             return Ok(());
         }
         if let Some(words) = self.choices() {
-            let plain = |choice: &str| choice.replace('_', "").to_ascii_lowercase();
             return match words.iter().position(|choice| plain(choice) == word) {
                 Some(at) => {
                     self.set(settings, at as u64);
@@ -82,6 +86,17 @@ impl Knob {
             }
         }
         Ok(())
+    }
+
+    /// The choice that the beginning of a word, in any case and with or without `_`, stands for: the one of this name, else
+    /// the first that is offered. None if nothing begins so, or the knob has no choices.
+    pub fn begun(self, text: &str, bounds: &Bounds) -> Option<&'static str> {
+        let (word, words) = (plain(text), self.choices()?);
+        let stops = self.stops(bounds);
+        let offered = || stops.as_slice().iter().filter_map(|stop| words.get(usize::try_from(*stop).ok()?));
+        let begins = || offered().find(|choice| plain(choice).starts_with(&word));
+        let found = words.iter().find(|choice| plain(choice) == word).or_else(begins);
+        found.copied().filter(|_| !word.is_empty())
     }
 
     fn number(self, text: &str, word: &str) -> Result<u64, String> {

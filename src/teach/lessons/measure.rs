@@ -122,7 +122,7 @@ static FIGURES: &[(&str, Measure)] = &[
     ("sequences", Count(|case| Some(case.plan.settings.parallel))),
     ("context in all", Count(|case| Some(case.plan.settings.ctx_total))),
     ("trained context", Count(|case| case.hyper().context_train)),
-    ("largest context", Count(|case| Some(case.request.largest(Knob::Context, Goal::Vram)?.value))),
+    ("largest context", Count(|case| case.request.largest_value(Knob::Context, Goal::Vram))),
     ("physical batch", Count(|case| Some(case.plan.settings.ubatch))),
     ("GPUs", Count(|case| Some(case.plan.gpus().len() as u64))),
     ("layers on GPUs", Count(|case| Some(case.plan.offloaded as u64))),

@@ -1,6 +1,7 @@
 //! A value being typed for the focused knob, in the knob's row.
 
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::KeyEvent;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::widgets::{Clear, Widget};
@@ -15,7 +16,40 @@ use crate::tui::widget::row_writer::RowWriter;
 
 /// The field.
 #[derive(Debug, Default)]
-pub struct ValueEntry(pub TextEntry);
+pub struct ValueEntry {
+    entry: TextEntry,
+    /// What Enter would choose of a knob with choices, as a sentence.
+    says: Option<String>,
+}
+
+impl ValueEntry {
+    /// With a suggested value.
+    pub fn suggested(text: String) -> Self {
+        Self { entry: TextEntry::suggested(text), says: None }
+    }
+
+    /// With the first key of a value.
+    pub fn begun(app: &App, key: KeyEvent) -> Self {
+        let mut begun = Self::default();
+        begun.edit(app, Text::Typed(key));
+        begun
+    }
+
+    fn edit(&mut self, app: &App, text: Text<'_>) {
+        self.entry.edit(text);
+        self.says = self.choice(app);
+    }
+
+    /// What Enter would choose.
+    fn choice(&self, app: &App) -> Option<String> {
+        let (knob, text) = (app.panels.knobs.focus, self.entry.input.value());
+        let words = knob.choices().filter(|_| !text.is_empty())?;
+        Some(match knob.begun(text, &app.request.bounds) {
+            Some(choice) => format!("Enter chooses {choice} for {}, Esc leaves it as it is.", knob.title()),
+            None => format!("No value of {} begins with '{text}': it has {}.", knob.title(), words.join(", ")),
+        })
+    }
+}
 
 impl Screen for ValueEntry {
     fn scopes(&self) -> &'static [Scope] {
@@ -27,7 +61,7 @@ impl Screen for ValueEntry {
     }
 
     fn message(&self) -> Option<&str> {
-        self.0.wrong.as_deref()
+        self.entry.wrong.as_deref().or(self.says.as_deref())
     }
 
     fn missing(&self, _: &App) -> Option<&'static str> {
@@ -38,10 +72,12 @@ impl Screen for ValueEntry {
         if command != Command::Enter {
             return Response::Ignored;
         }
-        match app.set_from_text(self.0.input.value()) {
+        let text = self.entry.input.value();
+        let begun = app.panels.knobs.focus.begun(text, &app.request.bounds);
+        match app.set_from_text(begun.unwrap_or(text)) {
             Ok(()) => Response::CLOSE,
             Err(wrong) => {
-                self.0.wrong = Some(wrong);
+                self.entry.wrong = Some(wrong);
                 Response::STAY
             }
         }
@@ -51,8 +87,8 @@ impl Screen for ValueEntry {
         true
     }
 
-    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
-        self.0.edit(text);
+    fn text(&mut self, app: &mut App, text: Text<'_>) -> Response {
+        self.edit(app, text);
         Response::STAY
     }
 
@@ -61,7 +97,7 @@ impl Screen for ValueEntry {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        let (entry, theme) = (&self.0, app.theme);
+        let (entry, theme) = (&self.entry, app.theme);
         let place = self.area(app).intersection(buffer.area);
         let ink = if entry.wrong.is_some() { theme.bold(Hue::Over) } else { theme.bold(Hue::Focus) };
         Clear.render(place, buffer);

@@ -320,6 +320,11 @@ impl Screen for ModelBrowser {
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
+        // a command is about what was typed before it, also where nothing was drawn since
+        if self.due == Pending::List {
+            self.arrange(&mut app.library);
+            self.due = Pending::List;
+        }
         match command {
             Command::Back => return Response::CLOSE,
             Command::Complete => return Response::Stay(self.complete()),

@@ -42,7 +42,7 @@ impl PlanWithLargest {
     /// Plans `request`; one sentence if the engine refuses to.
     fn of(request: &PlanRequest) -> Result<Box<Self>, String> {
         let plan = request.plan().map_err(|error| error.to_string())?;
-        let largest = request.largest(Knob::Context, Goal::Vram).map(|largest| largest.value);
+        let largest = request.largest_value(Knob::Context, Goal::Vram);
         Ok(Box::new(Self { plan, largest }))
     }
 }

@@ -5,6 +5,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::filters::{BrowseFilter, keeps};
 use super::list::ListColumn;
+use crate::catalogue;
 use crate::library::{ModelFilter, ModelOrigin, Standing};
 use crate::tui::app::library::ModelRow;
 
@@ -102,5 +103,13 @@ pub(super) fn arranged(
             (a, b) => b.is_some().cmp(&a.is_some()),
         });
     }
-    found.into_iter().map(|(.., index)| index).collect()
+    // what is typed as a name of its own stands first, in any order
+    let meant = catalogue::described_by(&words).map(|(entry, _)| entry.name.as_str());
+    let is_meant = |index: usize| {
+        let is_of_catalogue = |row: &ModelRow| row.item.origin == ModelOrigin::Catalogue && Some(&*row.item.name) == meant;
+        rows.get(index).is_some_and(|row| row.item.name.eq_ignore_ascii_case(&words) || is_of_catalogue(row))
+    };
+    let (first, others): (Vec<usize>, Vec<usize>) =
+        found.into_iter().map(|(.., index)| index).partition(|index| !words.is_empty() && is_meant(*index));
+    first.into_iter().chain(others).collect()
 }
