@@ -38,7 +38,7 @@ mod request;
 mod version;
 
 use crate::machine::Machine;
-use crate::plan::{Plan, PlanSummary};
+use crate::plan::{DevicePlan, Plan, PlanSummary};
 use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{Context, Settings, Turn};
 use estimator::Estimator;
@@ -100,7 +100,11 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn summary(&self, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
-        of(self.engine).summary(self.parts(), fit_goal)
+        let mut summary = of(self.engine).summary(self.parts(), fit_goal)?;
+        if let Some(summary) = &mut summary {
+            keep_ram(&mut summary.devices, self.parts());
+        }
+        Ok(summary)
     }
 
     /// An upper bound known before planning.
@@ -217,7 +221,15 @@ fn planned(engine: EngineId, request: RequestParts<'_>) -> Result<Plan, EngineEr
     let mut plan = of(engine).plan(request)?;
     plan.settings.turn = Turn::asked(settings);
     plan.settings.no_op_offload = engine == EngineId::LlamaCpp && settings.no_op_offload;
+    keep_ram(&mut plan.devices, request);
     Ok(plan)
+}
+
+/// Notes what of RAM is kept for the system.
+fn keep_ram(devices: &mut [DevicePlan], RequestParts { machine, settings, .. }: RequestParts<'_>) {
+    if let Some(cpu) = devices.last_mut() {
+        cpu.ram.kept = settings.kept_ram(machine.ram);
+    }
 }
 
 #[cfg(test)]
