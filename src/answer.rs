@@ -16,6 +16,7 @@ pub mod parts;
 pub mod place;
 pub mod quality;
 pub mod ram;
+pub mod ram_remedy;
 mod remedy;
 mod search;
 pub mod sweep;
@@ -33,7 +34,7 @@ use crate::engine::PlanRequest;
 use crate::engine::{FitGoal, Preflight, UpperBound};
 use crate::machine::Machine;
 use crate::model::TensorGroup;
-use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, used_gpus};
+use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, RamPool, used_gpus};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
@@ -134,9 +135,13 @@ impl Goal {
         self.is_met(summary.outcome(), summary.refused, summary.offloaded, &summary.devices)
     }
 
-    /// Every goal keeps what must stay free on the GPUs that hold layers, and reads nothing from disk.
+    /// Every goal keeps what must stay free on the GPUs that hold layers, and of RAM for the system, and reads nothing from
+    /// disk.
     fn is_met(self, outcome: Outcome, refused: bool, offloaded: usize, devices: &[DevicePlan]) -> bool {
         if refused || outcome >= Outcome::FromDisk {
+            return false;
+        }
+        if RamPool::of(devices).above_kept().is_short() {
             return false;
         }
         let keeps = |more: Bytes| used_gpus(devices).all(|(_, headroom)| !(headroom.above() - more).is_short());

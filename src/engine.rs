@@ -38,7 +38,7 @@ mod request;
 mod version;
 
 use crate::machine::Machine;
-use crate::plan::{Plan, PlanSummary};
+use crate::plan::{DevicePlan, Plan, PlanSummary};
 use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{Context, Settings, Turn};
 use estimator::Estimator;
@@ -100,7 +100,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::place`].
     pub fn trial(&self) -> Result<Plan, EngineError> {
-        Ok(with_own_settings(of(self.engine).trial(self.parts())?, self.engine, &self.settings))
+        Ok(with_own_settings(of(self.engine).trial(self.parts())?, self.engine, self.parts()))
     }
 
     /// The trial if it is placed with a goal in mind; none where that is not met and the layers were not placed.
@@ -109,7 +109,7 @@ impl PlanRequest {
     /// As [`Engine::place`].
     pub fn trial_for(&self, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
         let placed = of(self.engine).place(self.parts(), fit_goal)?;
-        Ok(placed.map(|placed| with_own_settings(placed, self.engine, &self.settings)))
+        Ok(placed.map(|placed| with_own_settings(placed, self.engine, self.parts())))
     }
 
     /// The plan of which `trial` is this request's trial.
@@ -124,7 +124,11 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn summary(&self, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
-        of(self.engine).summary(self.parts(), fit_goal)
+        let mut summary = of(self.engine).summary(self.parts(), fit_goal)?;
+        if let Some(summary) = &mut summary {
+            keep_ram(&mut summary.devices, self.parts());
+        }
+        Ok(summary)
     }
 
     /// An upper bound known before planning.
@@ -233,16 +237,25 @@ pub fn plan(
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
     let request = RequestParts { model, machine, settings };
-    let mut plan = with_own_settings(of(engine).trial(request)?, engine, settings);
+    let mut plan = with_own_settings(of(engine).trial(request)?, engine, request);
     of(engine).explain(request, &mut plan);
     Ok(plan)
 }
 
 /// A plan as its engine placed it, with what no engine decides.
-fn with_own_settings(mut placed: Plan, engine: EngineId, settings: &Settings) -> Plan {
+fn with_own_settings(mut placed: Plan, engine: EngineId, request: RequestParts<'_>) -> Plan {
+    let settings = request.settings;
     placed.settings.turn = Turn::asked(settings);
     placed.settings.no_op_offload = engine == EngineId::LlamaCpp && settings.no_op_offload;
+    keep_ram(&mut placed.devices, request);
     placed
+}
+
+/// Notes what of RAM is kept for the system.
+fn keep_ram(devices: &mut [DevicePlan], RequestParts { machine, settings, .. }: RequestParts<'_>) {
+    if let Some(cpu) = devices.last_mut() {
+        cpu.ram.kept = settings.kept_ram(machine.ram);
+    }
 }
 
 #[cfg(test)]

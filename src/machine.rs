@@ -216,11 +216,19 @@ pub struct Gpu {
     pub listed: Listed,
     /// What driver and backend were seen to take on it besides buffers, if that was remembered on its machine.
     pub driver_memory: Option<Bytes>,
+    /// Whether it shows a desktop, if that was detected or stated.
+    pub display: Option<bool>,
     /// How it is connected, if that was detected or stated.
     pub link: Option<Link>,
 }
 
 impl Gpu {
+    /// Whether a desktop is shown on it, which may take more of its memory at any time. Where nothing is known of that, a GPU
+    /// that is part of the processor shows one, except NVIDIA's, which are built into servers and boards.
+    pub fn shows_desktop(&self) -> bool {
+        self.display.unwrap_or(self.integrated && self.backend != Backend::Cuda && self.computer.is_none())
+    }
+
     /// A card of which no more is known, all of whose memory is free.
     pub fn of(name: &str, backend: Backend, total: Bytes) -> Self {
         Self {
@@ -236,6 +244,7 @@ impl Gpu {
             vulkan: None,
             listed: Listed::default(),
             driver_memory: None,
+            display: None,
             link: None,
         }
     }

@@ -37,6 +37,8 @@ pub use projector::{MissingProjector, Modalities, Projector};
 
 /// Upper limit of the number of blocks: over a hundred times that of the largest published models.
 pub const MAX_BLOCKS: u64 = 1 << 14;
+/// Tables of which a token looks up a row or a few, by the first part of their names.
+const LOOKED_UP: [&str; 4] = ["token_embd", "per_layer_token_embd", "position_embd", "token_types"];
 /// Prefix of references to the built-in catalogue.
 pub const CATALOGUE: &str = "catalogue:";
 
@@ -57,7 +59,8 @@ pub struct Model {
     pub file_type: Option<&'static str>,
     /// Number of weights.
     pub parameters: u64,
-    /// Those of them that a token needs: of the experts, as many as are used.
+    /// Those of them that a token reads: of the experts, as many as are used; no table of which it looks up a row, unless that is
+    /// the output matrix too; and no block that predicts further tokens.
     pub active_parameters: u64,
     /// Sum of the tensors' bytes.
     pub bytes: Bytes,
@@ -115,7 +118,19 @@ impl Model {
         let hyper = Hyperparameters::read(&header.metadata, &architecture, blocks);
         let groups = TensorGroups::of(&header.tensors, blocks);
         let parameters = header.tensors.iter().map(Tensor::elements).fold(0, u64::saturating_add);
+        let is_tied = !header.tensors.iter().any(|tensor| first_part(&tensor.name) == "output");
+        let nextn = header.metadata.get(&format!("{architecture}.nextn_predict_layers")).and_then(Value::as_u64);
+        let drafts = blocks - usize::try_from(nextn.unwrap_or(0)).unwrap_or(blocks).min(blocks)..blocks;
+        let is_draft = |name: &str| {
+            let block = name.strip_prefix("blk.").and_then(|name| first_part(name).parse().ok());
+            block.is_some_and(|block: usize| drafts.contains(&block))
+        };
         let used = |tensor: &Tensor| match hyper.experts {
+            _ if is_draft(&tensor.name) => 0,
+            _ if LOOKED_UP.contains(&first_part(&tensor.name)) => {
+                let is_output = is_tied && first_part(&tensor.name) == "token_embd";
+                if is_output { tensor.elements() } else { 0 }
+            }
             Some(Experts { count, used }) if tensor.name.contains("_exps.") => {
                 (u128::from(tensor.elements()) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
             }

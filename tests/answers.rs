@@ -1,6 +1,8 @@
 //! Answers are checked by asking the engine again.
 
 mod held_knobs;
+mod kept_ram;
+mod lower_margin;
 mod margins;
 mod need;
 mod one_outcome;

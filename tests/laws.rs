@@ -39,6 +39,7 @@ pub fn gpu() -> impl Strategy<Value = Gpu> {
             listed: plimsoll::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            display: None,
             link: None,
         }
     })

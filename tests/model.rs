@@ -43,3 +43,29 @@ fn weights_belong_to_their_parts() {
         assert_eq!(groups.map(|group| model.weights(group)).sum::<Bytes>(), model.bytes, "{name}");
     }
 }
+
+/// What publishers say that a token needs, in billions.
+#[test]
+fn active_parameters_are_what_a_token_reads() {
+    for (name, published) in [
+        ("gpt-oss-20b", 3.61),
+        ("gpt-oss-120b", 5.13),
+        ("qwen3-30b-a3b", 3.3),
+        ("qwen3-235b-a22b", 22.0),
+        ("mixtral-8x7b", 12.9),
+        ("glm-4.5-air", 12.0),
+        ("deepseek-v3-0324", 37.0),
+        ("kimi-k2-instruct", 32.0),
+        ("llama4-scout", 17.0),
+        ("qwen3.8-flash-next", 6.0),
+    ] {
+        let model = plimsoll::catalogue::model(name).unwrap();
+        let active = model.active_parameters as f64 / 1e9;
+        assert!((active / published - 1.0).abs() < 0.12, "{name}: {active:.2} B, published {published} B");
+    }
+    // a dense model reads all but its table of tokens, which is its output matrix too where that is tied
+    for (name, is_tied) in [("qwen3-8b", false), ("gemma3-4b", true)] {
+        let model = plimsoll::catalogue::model(name).unwrap();
+        assert_eq!((model.is_output_tied(), model.active_parameters == model.parameters), (is_tied, is_tied), "{name}");
+    }
+}

@@ -1,7 +1,7 @@
 //! The limits of each knob and possible remedies, which the planner's screen requests after every key: the largest value that
 //! meets a goal, the largest quantisation, and where plans change.
 
-use super::change::LEAST_ADVISED;
+use super::change::is_context_advised;
 use super::{CacheTypeCost, Change, Goal};
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
@@ -54,6 +54,8 @@ pub struct KnobLimits {
     pub context_in_all: Option<u64>,
     /// Other changes that meet the best goal that any of them meets, if the plan does not meet it.
     pub remedies: Vec<Change>,
+    /// What stays free with the first of them, where that is a lower margin, as a clause.
+    pub stays_free: Option<String>,
     /// What the remedies bring.
     pub remedied: Option<Goal>,
     /// Where what a token needs is with the first of them.
@@ -88,15 +90,19 @@ impl PlanRequest {
         let vram = self.maxima(Goal::Vram);
         // only experts can be in RAM while their layers are on GPUs
         let all_layers = if self.model.hyper.experts.is_some() { self.maxima(Goal::AllLayers) } else { vram.clone() };
-        let advised = |maxima: &KnobMaxima| maxima.context.filter(|most| *most >= LEAST_ADVISED);
+        let advised = |maxima: &KnobMaxima| maxima.context.filter(|most| is_context_advised(*most, &plan.settings));
         let goals = [(Goal::Vram, advised(&vram)), (Goal::AllLayers, advised(&all_layers))].into_iter();
         let unmet = goals.take_while(|(goal, _)| !goal.is_met_by(plan));
-        let mut remedies = unmet.map(|(goal, context)| (goal, context, self.simple_changes(plan, goal)));
-        let (remedied, remedies) = remedies
-            .find(|(_, context, changes)| context.is_some() || !changes.is_empty())
-            .map_or((None, Vec::new()), |(goal, _, changes)| (Some(goal), changes));
+        let mut remedies = unmet
+            .map(|(goal, context)| (goal, context, self.lower_margin(plan, goal), self.simple_changes(plan, goal)));
+        let (remedied, lower, mut remedies) = remedies
+            .find(|(_, context, lower, changes)| context.is_some() || lower.is_some() || !changes.is_empty())
+            .map_or((None, None, Vec::new()), |(goal, _, lower, changes)| (Some(goal), lower, changes));
         let in_vram = if remedied == Some(Goal::AllLayers) { &all_layers } else { &vram };
-        let first = advised(in_vram).map(Change::Context).or(remedies.first().copied()).filter(|_| remedied.is_some());
+        let (margin, stays_free) = lower.map_or((None, None), |lower| (Some(lower.change), lower.stays));
+        let context = advised(in_vram).map(Change::Context);
+        let first = margin.clone().or(context).or_else(|| remedies.first().cloned()).filter(|_| remedied.is_some());
+        remedies.splice(0..0, margin);
         let then = first.and_then(|change| {
             let then = self.after(&change)?;
             let plan = then.trial().ok()?;
@@ -109,6 +115,7 @@ impl PlanRequest {
             all_layers,
             context_in_all,
             remedies,
+            stays_free,
             remedied,
             remedied_outcome,
             remedied_speed,
@@ -140,6 +147,12 @@ impl PlanRequest {
         if counted && self.works(&auto, goal) {
             changes.insert(0, auto);
         }
+        // what meets the goal and is slower is no help
+        changes.retain(|change| {
+            let then = self.after(change).and_then(|then| Some((then.trial().ok()?, then)));
+            let speed = then.and_then(|(plan, then)| Speed::of(&then.model, &then.machine, &plan, 0));
+            speed.is_none_or(|speed| !self.is_slowed(plan, &speed))
+        });
         changes
     }
 }

@@ -136,9 +136,15 @@ impl RamUse {
         ))
     }
 
+    /// What of RAM is free for a plan's CPU and its server: without what GPUs take of it, and what is kept for the system.
+    pub fn free(plan: &Plan) -> Bytes {
+        let ram = plan.ram();
+        ram.free - ram.by_gpus - ram.kept
+    }
+
     /// A sentence with the sum, where RAM is short of what the plan and the server take.
     pub fn shortage(&self, plan: &Plan) -> Option<String> {
-        let free = plan.cpu().free - plan.ram().by_gpus;
+        let (free, kept) = (Self::free(plan), plan.ram().kept);
         let most = self.at_most();
         if most <= free {
             return None;
@@ -166,7 +172,8 @@ impl RamUse {
         if self.prompt_cache == Some(NO_LIMIT) {
             return Some(format!("{when}: the prompt cache has no limit; --cache-ram sets one."));
         }
-        Some(format!("{when}: {sum} = {most}, and {free} are free; {limits}."))
+        let beside = if kept > Bytes::ZERO { format!(" beside {kept} kept for the system") } else { String::new() };
+        Some(format!("{when}: {sum} = {most}, and {free} are free{beside}; {limits}."))
     }
 }
 

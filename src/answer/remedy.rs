@@ -7,6 +7,9 @@ use crate::plan::{Outcome, Plan};
 use crate::settings::CacheType;
 use crate::speed::{Speed, SpeedRange};
 
+/// A speed from this share of the other on is no slower.
+const AS_FAST: f64 = 0.97;
+
 /// A change that meets a goal, and its result.
 #[derive(Clone, Debug)]
 pub struct Remedy {
@@ -32,12 +35,12 @@ impl Remedy {
     /// `a context of 8 192`, `a q8_0 cache and a context of 8 192`
     pub fn says(&self) -> String {
         let Self { change, also, .. } = self;
-        also.map_or_else(|| change.to_string(), |also| format!("{change} and {also}"))
+        also.as_ref().map_or_else(|| change.to_string(), |also| format!("{change} and {also}"))
     }
 
     /// The command line options that make it; none for a change of the machine.
     pub fn options(&self) -> Option<String> {
-        let options = [Some(self.change), self.also].into_iter().flatten().filter_map(|change| change.options());
+        let options = [Some(&self.change), self.also.as_ref()].into_iter().flatten().filter_map(Change::options);
         options.reduce(|one, other| format!("{one} {other}"))
     }
 }
@@ -62,7 +65,7 @@ impl PlanRequest {
             changes.retain(|change| !known.contains(change));
             let found: Vec<Remedy> =
                 changes.into_iter().filter_map(|change| self.remedy(&plan, change, goal)).collect();
-            known.extend(found.iter().map(|remedy| remedy.change));
+            known.extend(found.iter().map(|remedy| remedy.change.clone()));
             found
         })
     }
@@ -81,8 +84,8 @@ impl PlanRequest {
                 return Vec::new();
             }
             let mut found: Vec<Remedy> = Vec::new();
-            for first in firsts {
-                let Some(once) = self.after(&first).filter(|once| once.settings != self.settings) else { continue };
+            for first in &firsts {
+                let Some(once) = self.after(first).filter(|once| once.settings != self.settings) else { continue };
                 let Ok(plan_once) = once.trial() else { continue };
                 for kind in [ChangeKind::Context, ChangeKind::Quantisation] {
                     let seconds = once.changes_of(kind, &plan_once, goal).into_iter();
@@ -90,7 +93,7 @@ impl PlanRequest {
                         let remedy = once.remedy(&plan_once, second, goal)?;
                         let costs = [first.cost((self, plan), (&once, &plan_once)), remedy.cost].into_iter().flatten();
                         let cost = costs.reduce(|one, other| format!("{one}, and {other}"));
-                        Some(Remedy { change: first, also: Some(second), cost, ..remedy })
+                        Some(Remedy { change: first.clone(), also: Some(remedy.change.clone()), cost, ..remedy })
                     }));
                 }
                 if !found.is_empty() {
@@ -101,10 +104,26 @@ impl PlanRequest {
         Vec::new()
     }
 
-    fn remedy(&self, plan: &Plan, change: Change, goal: Goal) -> Option<Remedy> {
+    /// All in VRAM with less kept free, where that brings it there; `plan` is this request's plan.
+    pub fn remedy_by_margin(&self, plan: &Plan) -> Option<Remedy> {
+        let lower = self.lower_margin(plan, Goal::Vram)?;
+        self.remedy(plan, lower.change, Goal::Vram)
+    }
+
+    /// Whether generation at speed `then` is slower than in `plan`, this request's plan: nobody would take that for help.
+    pub(super) fn is_slowed(&self, plan: &Plan, then: &Speed) -> bool {
+        let now = Speed::of(&self.model, &self.machine, plan, 0);
+        now.is_some_and(|now| then.tokens_per_second < now.tokens_per_second * AS_FAST)
+    }
+
+    pub(super) fn remedy(&self, plan: &Plan, change: Change, goal: Goal) -> Option<Remedy> {
         let then = self.after(&change)?;
         let after = then.trial_meeting(goal)?;
-        let speed = Speed::of(&then.model, &then.machine, &after, 0).map(|speed| speed.range());
+        let speed = Speed::of(&then.model, &then.machine, &after, 0);
+        if speed.as_ref().is_some_and(|speed| self.is_slowed(plan, speed)) {
+            return None;
+        }
+        let speed = speed.map(|speed| speed.range());
         let cost = change.cost((self, plan), (&then, &after));
         let outcome = after.outcome();
         Some(Remedy { change, also: None, cost, goal, then, outcome, on_gpus: after.on_gpus(), speed })

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::change::LEAST_ADVISED;
+use super::change::is_context_advised;
 use super::{Change, Goal, KnobLimits};
-use crate::engine::PlanRequest;
+use crate::engine::{EngineId, PlanRequest};
 use crate::machine::DeviceKind;
 use crate::machine::budget::Basis;
 use crate::model::mixture::ExactAfter;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
-use crate::settings::InEffect;
+use crate::settings::{Flag, InEffect};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, SpeedRange, Speeds};
@@ -30,7 +30,26 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    fits(plan, limits, speeds) + &without_pipeline(plan) + &beyond_training(plan) + &prompts(speeds)
+    fits(plan, limits, speeds)
+        + &ram_is_full(plan)
+        + &without_pipeline(plan)
+        + &beyond_training(plan)
+        + &prompts(speeds)
+}
+
+/// A sentence where less of RAM stays free than is kept for the system, or hardly any of it; what does not fit says so itself.
+fn ram_is_full(plan: &Plan) -> String {
+    let ram = plan.ram();
+    let left = ram.left();
+    let is_full = ram.above_kept().is_short() || left.left() < COMFORTABLE && ram.asked > COMFORTABLE;
+    if !is_full || ram.swap_free > Bytes::ZERO || plan.outcome() >= Outcome::FromDisk {
+        return String::new();
+    }
+    let kept = match ram.kept {
+        Bytes::ZERO => String::new(),
+        kept => format!(", and {kept} are kept for the system (--keep-ram)"),
+    };
+    format!(" RAM is full: {} of {} stay free{kept}.", left.left(), ram.total)
 }
 
 /// A sentence on a pipeline whose compute buffers do not fit.
@@ -263,10 +282,13 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
     // then only what must stay free is missing
     let is_in_vram = plan.outcome() <= Outcome::Tight;
     let maxima = if in_vram { &limits.vram } else { &limits.all_layers };
-    let mut ways: Vec<String> = Vec::new();
-    let context = maxima.context.filter(|most| *most >= LEAST_ADVISED);
+    // what costs least is the first; the context is told in any case
+    let (margin, others): (Vec<&Change>, Vec<&Change>) =
+        limits.remedies.iter().partition(|change| matches!(change, Change::FitTarget(_)));
+    let mut ways: Vec<String> = margin.iter().map(|change| remedy(change, plan.engine, limits)).collect();
+    let context = maxima.context.filter(|most| is_context_advised(*most, &plan.settings));
     ways.extend(context.map(|most| format!("a context of {}", Tokens(most))));
-    ways.extend(limits.remedies.iter().take(2).map(|change| remedy(change, limits)));
+    ways.extend(others.into_iter().take(2 - margin.len().min(1)).map(|change| remedy(change, plan.engine, limits)));
     let Some(last) = ways.pop() else {
         let none = if plan.gpus().is_empty() {
             String::new()
@@ -285,7 +307,8 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
         let times = speeds.and_then(|now| then.range().against(&now.start.range()));
         times.map_or_else(|| format!(": {then}"), |times| format!(": {then}, {times}"))
     });
-    format!(" {} {brings}{speed}.", capitalised(&ways))
+    let stays = limits.stays_free.as_ref().map_or_else(String::new, |stays| format!(" With that target {stays}."));
+    format!(" {} {brings}{speed}.{stays}", capitalised(&ways))
 }
 
 /// What a change does that brings all layers onto GPUs, and not all of them, where this is the plan with it.
@@ -305,9 +328,14 @@ pub fn capitalised(text: &str) -> String {
 }
 
 /// A change, with what it saves and costs if it changes the type of the cache.
-fn remedy(change: &Change, limits: &KnobLimits) -> String {
+fn remedy(change: &Change, engine: EngineId, limits: &KnobLimits) -> String {
     let cost = match *change {
         Change::Cache(ty) | Change::CacheWithFlash(ty) => limits.cache_type_against_in_force(ty),
+        Change::FitTarget(_) if engine.facts().starts_llama_server => {
+            let variable = Flag::FitTarget.row().variables.first();
+            Some(format!("{} {}", variable.map_or("", |variable| variable.name), change.row().value))
+        }
+        Change::FitTarget(_) => change.options(),
         _ => None,
     };
     cost.map_or_else(|| change.to_string(), |cost| format!("{change} ({cost})"))

@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::ram_remedy::is_short;
 use super::verdict::{self, capitalised};
 use crate::plan::{DevicePlan, LayerPlan, Outcome, Part, PartKind, Plan, Reserve, Why};
 use crate::units::{Bytes, grouped};
@@ -140,8 +141,11 @@ pub fn what_holds(plan: &Plan) -> Option<String> {
     Some(said)
 }
 
-/// Why no layer can be brought onto GPUs; `None` if some layer is in RAM.
+/// Why no change is listed: RAM is short, or no layer can be brought onto GPUs; `None` if some layer is in RAM.
 pub fn nothing_to_move(plan: &Plan) -> Option<&'static str> {
+    if is_short(plan) {
+        return Some("RAM is short, and no single change that was tried frees enough of it.");
+    }
     match plan.outcome() {
         Outcome::Vram | Outcome::Tight if verdict::lack_of_room(plan).is_some() => {
             Some("All layers are on GPU, and no single change keeps free what must stay free.")

@@ -173,6 +173,7 @@ impl Config {
             let said = match flag {
                 Flag::GpuOverhead => settings.gpu_overhead.to_string(),
                 Flag::FitTarget => settings.fit_target.unwrap_or_default().to_string(),
+                Flag::KeepRam => entry.text.clone(),
                 // plans name it
                 _ => continue,
             };

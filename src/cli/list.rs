@@ -308,6 +308,8 @@ struct Record<'a> {
     title: Option<&'a str>,
     architecture: Option<&'a str>,
     parameters: Option<u64>,
+    /// Those that a token reads: of the experts, as many as are used; no table of which it looks up a row, unless that is the
+    /// output matrix too; and no block that predicts further tokens.
     active_parameters: Option<u64>,
     experts: Option<u64>,
     file_type: Option<&'a str>,

@@ -249,6 +249,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            display: None,
             link: None,
         };
         let rules = of(Backend::Cuda);

@@ -47,6 +47,7 @@ pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {
         listed: crate::machine::Listed::default(),
         dedicated: None,
         driver_memory: None,
+        display: None,
         link: None,
     }
 }

@@ -3,7 +3,6 @@
 
 use super::comment;
 use super::{ExportInput, ModelLocation};
-use crate::answer::place::Placed;
 use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::engine::{EngineId, Launch, ServerCommand};
@@ -172,12 +171,15 @@ fn words(input: &ExportInput<'_>, launched: Option<Launch>) -> Result<(String, V
     Ok((lines, words))
 }
 
-/// The command of a placement on one line, and what it cannot express.
+/// The command of `plan`, the plan of `request`, on one line, and what it cannot express.
 ///
 /// # Errors
 /// As [`command`].
-pub fn of_placement(placed: &Placed, location: &ModelLocation) -> Result<(String, Vec<String>), String> {
-    let Placed { request, plan, .. } = placed;
+pub fn with_remarks(
+    request: &PlanRequest,
+    plan: &Plan,
+    location: &ModelLocation,
+) -> Result<(String, Vec<String>), String> {
     let text = command(&ExportInput { request, plan, location, minimal: false, pinned: false, scenario: None })?;
     let (comments, words): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('#'));
     let comments = comments.into_iter().map(|line| line.trim_start_matches(['#', ' ']).to_owned());

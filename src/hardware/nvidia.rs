@@ -274,6 +274,7 @@ fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gp
         compute,
         driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
         link: link(device).filter(|_| !shares_ram),
+        display: device.is_display_active().ok(),
         ..Gpu::of(&device.name().unwrap_or_else(|_| unnamed()), Backend::Cuda, total)
     });
     NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }

@@ -54,6 +54,7 @@ pub struct DeviceRecord<'a> {
     pub computer: Option<&'a str>,
     pub vulkan: Option<VulkanLimits>,
     pub driver_memory: Option<Bytes>,
+    pub display: Option<bool>,
     pub bandwidth: Option<Bandwidth>,
     pub link: Option<String>,
     pub gfx: Option<&'a str>,
@@ -100,6 +101,7 @@ impl<'a> DeviceRecord<'a> {
             computer: None,
             vulkan: None,
             driver_memory: None,
+            display: None,
             link: None,
             bandwidth: ram.bandwidth,
             gfx: None,
@@ -125,6 +127,7 @@ impl<'a> DeviceRecord<'a> {
             pci: gpu.listed.pci.as_deref(),
             also_vulkan: gpu.listed.also_vulkan,
             driver_memory: gpu.driver_memory,
+            display: gpu.display,
             link: gpu.link.map(Link::exact),
             ..Self::cpu(memory)
         }
@@ -174,6 +177,7 @@ struct ReadDevice {
     computer: Option<String>,
     vulkan: Option<VulkanLimits>,
     driver_memory: Option<u64>,
+    display: Option<bool>,
     link: Option<String>,
     /// In bytes a second; only read of main memory.
     bandwidth: Option<u64>,
@@ -250,6 +254,7 @@ impl ReadDevice {
                 also_vulkan: self.also_vulkan,
             },
             driver_memory: self.driver_memory.map(Bytes).filter(|bytes| *bytes <= memory.total),
+            display: self.display,
             link: self.link.as_deref().map(str::parse).transpose()?,
         })
     }
@@ -282,6 +287,7 @@ mod tests {
             vulkan: None,
             listed: Listed::default(),
             driver_memory: None,
+            display: None,
             link: None,
         };
         let ram = Ram {

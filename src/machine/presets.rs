@@ -103,6 +103,7 @@ impl Preset {
             vulkan: None,
             listed: Listed::default(),
             driver_memory: None,
+            display: None,
             link: None,
         }
     }

@@ -244,7 +244,7 @@ fn about_gpu(index: usize, gpu: &Gpu) -> String {
 }
 
 /// The keys of a GPU.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "name",
     "total",
     "free",
@@ -254,6 +254,7 @@ const KEYS: [&str; 19] = [
     "compute",
     "driver",
     "driver-memory",
+    "display",
     "align",
     "host-align",
     "max-tensor",
@@ -324,6 +325,9 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     }
     if let Some(seen) = pairs.take("driver-memory") {
         gpu.driver_memory = Some(size("driver-memory", &seen)?.min(gpu.total));
+    }
+    if let Some(display) = pairs.take("display") {
+        gpu.display = Some(yes("display", &display)?);
     }
     if let Some(link) = pairs.take("link") {
         gpu.link = Some(link.parse()?);
@@ -447,6 +451,7 @@ fn blank(total: Bytes) -> (Gpu, Option<String>) {
         vulkan: None,
         dedicated: None,
         driver_memory: None,
+        display: None,
         link: None,
         listed: crate::machine::Listed::default(),
     };
@@ -626,6 +631,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            display: None,
             link: None,
         };
         assert_eq!(gpu, expected);

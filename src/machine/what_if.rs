@@ -263,6 +263,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            display: None,
             link: None,
         }
     }

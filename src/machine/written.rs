@@ -36,6 +36,7 @@ fn gpu(gpu: &Gpu) -> String {
         ("compute", gpu.compute.map(|(major, minor)| format!("{major}.{minor}"))),
         ("driver", gpu.driver_major.map(|major| major.to_string())),
         ("driver-memory", gpu.driver_memory.map(|bytes| bytes.0.to_string())),
+        ("display", gpu.display.map(|shows| shows.to_string())),
         ("align", limit(|limits| limits.align)),
         ("host-align", limit(|limits| limits.host_align)),
         ("max-tensor", limit(|limits| limits.max_tensor)),
@@ -94,6 +95,7 @@ mod tests {
             compute: Some((8, 9)),
             driver_major: Some(13),
             driver_memory: Some(Bytes(123_456_789)),
+            display: Some(false),
             link: Some(Link::Reached(Bandwidth::checked(25_123_456_789).unwrap())),
             ..Gpu::of("RTX 4090", Backend::Cuda, Bytes(25_757_220_864))
         };

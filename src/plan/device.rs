@@ -57,6 +57,8 @@ pub struct DevicePlan {
 pub struct InRam {
     /// Further memory for what does not fit: free swap.
     pub swap_free: Bytes,
+    /// What is kept for the system and other programs; no engine counts it.
+    pub kept: Bytes,
     /// The part of the CPU's weights that is read in the mapped file, where it stays.
     pub mapped: Bytes,
     /// The part of the CPU's weights in a layout of its own (`CPU_REPACK`), memory that cannot be taken away.

@@ -9,6 +9,9 @@ use crate::units::Bytes;
 /// The margin of a fit on a GPU: the fit leaves as much free for what is loaded after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FitMargin {
+    /// Its place in the list of margins.
+    #[serde(skip)]
+    pub place: usize,
     /// What is asked for: `--fit-target`, or what Ollama sets.
     pub target: Bytes,
     /// What llama-server adds to that.

@@ -74,11 +74,15 @@ impl PlanSummary {
         }
     }
 
-    /// Whether it is the summary of `plan`, whose engine knows nothing of what [`crate::engine::plan`] adds to settings.
+    /// Whether it is the summary of `plan`, but for what [`crate::engine::plan`] adds, of which engines know nothing.
     pub fn is_of(&self, plan: &Plan) -> bool {
         let InEffect { turn, no_op_offload, .. } = plan.settings;
         let settings = InEffect { turn, no_op_offload, ..self.settings.clone() };
-        self.devices == plan.devices && settings == plan.settings
+        let mut devices = self.devices.clone();
+        if let Some((own, other)) = devices.last_mut().zip(plan.devices.last()) {
+            own.ram.kept = other.ram.kept;
+        }
+        devices == plan.devices && settings == plan.settings
     }
 
     /// As [`Plan::outcome`].

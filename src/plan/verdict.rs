@@ -189,6 +189,8 @@ pub struct RamPool {
     pub free: Bytes,
     /// Free swap space.
     pub swap_free: Bytes,
+    /// What is kept of it for the system and other programs.
+    pub kept: Bytes,
     /// What GPUs and CPU take of it, growth included.
     pub asked: Bytes,
     /// The part of it that the GPUs take.
@@ -204,6 +206,7 @@ impl RamPool {
             total: Bytes::ZERO,
             free: Bytes::ZERO,
             swap_free: Bytes::ZERO,
+            kept: Bytes::ZERO,
             asked: Bytes::ZERO,
             by_gpus: Bytes::ZERO,
             mapped: Bytes::ZERO,
@@ -214,6 +217,7 @@ impl RamPool {
                 DeviceKind::Gpu => pool.by_gpus += device.in_ram(),
                 DeviceKind::Cpu => {
                     (pool.total, pool.free, pool.swap_free) = (device.total, device.free, device.ram.swap_free);
+                    pool.kept = device.ram.kept;
                     pool.mapped += device.ram.mapped;
                 }
             }
@@ -229,6 +233,11 @@ impl RamPool {
     /// Whether more is taken than RAM and swap have.
     pub fn is_over(&self) -> bool {
         self.asked > self.free + self.swap_free
+    }
+
+    /// What is left above what is kept for the system; swap takes what it can of that.
+    pub fn above_kept(&self) -> Difference {
+        Difference::between(self.free + self.swap_free, self.asked + self.kept)
     }
 
     /// Weights that do not stay in RAM, so that they are read from the file again and again: what is mapped beyond free

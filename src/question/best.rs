@@ -6,9 +6,12 @@ mod record;
 
 use super::{About, Question, Stepwise, source};
 use crate::answer::best::{BestRequest, Card, Objective};
+use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::page::{Block, Hue, Page, Span};
-use crate::settings::Settings;
+use crate::plan::Plan;
+use crate::settings::{Context, Settings};
+use crate::units::Tokens;
 use record::BestAnswer;
 
 /// What is searched for.
@@ -47,6 +50,7 @@ impl Question for Best {
         let Self { search, only } = self;
         let names: Vec<&str> = search.held.iter().map(|knob| knob.title()).collect();
         let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
+        not_as_asked(request, plan).iter().for_each(|text| page.text(text, Hue::Over));
         page.text(
             &format!(
                 "Each was planned. Safe leaves {} on every GPU, balanced where good weights allow it.{held}",
@@ -55,8 +59,13 @@ impl Question for Best {
             Hue::Text,
         );
         cards(found, &request.settings, &mut page);
-        if only.is_none_or(|only| only == Objective::Safe) {
-            nothing_is_safe(search, found, &mut page);
+        match only {
+            Some(only) if found.is_empty() && *only != Objective::Safe => {
+                page.text(&format!("{}: no settings were found.", only.title()), Hue::Text);
+            }
+            _ if found.is_empty() => nothing_runs(plan, &mut page),
+            None | Some(Objective::Safe) => nothing_is_safe(search, found, &mut page),
+            Some(_) => {}
         }
         source(plan, &mut page);
         page
@@ -71,6 +80,22 @@ impl Question for Best {
     }
 }
 
+/// Where the engine plans less context than was given: a sentence, which comes first.
+pub fn not_as_asked(request: &PlanRequest, plan: &Plan) -> Option<String> {
+    let Context::Tokens(asked) = request.settings.ctx else { return None };
+    let taken = plan.settings.ctx;
+    let trained = plan.model.context_train == Some(plan.settings.ctx_per_sequence);
+    let why = if trained { ", which is all that the model was trained for" } else { "" };
+    (taken < asked).then(|| {
+        format!(
+            "Not the context that was given: {} plans {} tokens instead of {}{why}.",
+            plan.engine_title(),
+            Tokens(taken),
+            Tokens(asked)
+        )
+    })
+}
+
 /// Adds a card for each objective; `asked` is what their options change.
 pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
     for card in cards {
@@ -83,6 +108,14 @@ pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
             page.verbatim(&format!("    {options}"), Hue::Text);
         }
     }
+}
+
+/// Adds why there is no card: what `plan` lacks, in its own words.
+pub fn nothing_runs(plan: &Plan, page: &mut Page) {
+    page.blank();
+    let said = verdict::sentence(plan, None, None);
+    page.text(&format!("No settings were found that fit. {}: {said}", verdict::headline(plan)), Hue::Text);
+    page.text("plimsoll why lists what would help.", Hue::Dim);
 }
 
 /// Adds that no settings are safe, if none are.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::answer::change::Change;
+use crate::answer::change::{Change, ChangedTo};
 use crate::settings::knob::Knob;
 
 /// A knob's value.
@@ -21,17 +21,9 @@ impl JsonValue {
 
     /// The value that a change sets.
     pub(super) fn after(change: &Change) -> Self {
-        let word = |word: &str| Self::Word(word.to_owned());
-        match *change {
-            Change::Context(value) | Change::Parallel(value) | Change::Batch(value) | Change::CpuMoe(value) => {
-                Self::Number(value)
-            }
-            Change::Cache(ty) | Change::CacheWithFlash(ty) => word(ty.name()),
-            Change::Quantisation(to) => word(to.name()),
-            Change::ProjectorInRam => word("none"),
-            Change::FlashAttn => word("on"),
-            Change::GpuLayers(layers) => layers.word().map_or_else(word, Self::Number),
-            Change::Free { bytes, .. } | Change::MoreMemory { bytes, .. } => Self::Number(bytes.0),
+        match change.row().value {
+            ChangedTo::Number(number) => Self::Number(number),
+            ChangedTo::Word(word) => Self::Word(word),
         }
     }
 }

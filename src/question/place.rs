@@ -1,4 +1,4 @@
-//! `plimsoll place`: a faster placement than llama-server's fit decides, with its command.
+//! `plimsoll place`: a faster placement than llama-server's fit decides, with its command, and whether less kept free would do.
 
 #[cfg(feature = "cli")]
 pub mod arguments;
@@ -9,11 +9,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{About, Question, source};
+use crate::answer::Remedy;
 use crate::answer::place::Placed;
 use crate::answer::sweep::PlanFigures;
 use crate::answer::verdict;
 use crate::export::{ModelLocation, PlanSource, llama_server};
 use crate::page::{Hue, Page, Span};
+use crate::plan::Plan;
 use crate::speed::Speeds;
 
 /// What its command needs besides the placement.
@@ -32,6 +34,30 @@ pub struct PlaceFound {
     speeds: Option<Speeds>,
     /// The faster one, llama-server's command and remarks on that; none where nothing is faster.
     placed: Option<(Placed, String, Vec<String>)>,
+    /// All in VRAM with less kept free, where that brings it there.
+    margin: Option<LessKept>,
+}
+
+/// All in VRAM with less kept free.
+#[derive(Debug)]
+struct LessKept {
+    remedy: Remedy,
+    plan: Plan,
+    speeds: Option<Speeds>,
+    /// llama-server's command.
+    command: String,
+}
+
+impl LessKept {
+    /// `All in VRAM with --fit-target 512 (about 1.2 times as fast): 178 MiB stay free beside …`
+    fn headline(&self, now: Option<&Speeds>) -> String {
+        let options = self.remedy.options().unwrap_or_default();
+        let range = |speeds: &Speeds| speeds.start.range();
+        let times = self.speeds.as_ref().and_then(|then| range(then).against(&range(now?)));
+        let times = times.map_or_else(String::new, |times| format!(", {times}"));
+        let cost = self.remedy.cost.as_ref().map_or_else(String::new, |cost| format!(": {cost}"));
+        format!("All in VRAM with {options}{times}{cost}.")
+    }
 }
 
 impl Question for PlaceRequest {
@@ -42,18 +68,28 @@ impl Question for PlaceRequest {
 
     fn answer(&self, About { request, plan, .. }: About<'_>) -> Result<PlaceFound, String> {
         let placed = request.placed(plan).map(|placed| -> Result<_, String> {
-            let (command, mut remarks) = llama_server::of_placement(&placed, &self.location)?;
+            let (command, mut remarks) = llama_server::with_remarks(&placed.request, &placed.plan, &self.location)?;
             remarks.extend(self.notes.iter().cloned());
             Ok((placed, command, remarks))
         });
-        Ok(PlaceFound { placed: placed.transpose()?, speeds: Speeds::of(&request.model, &request.machine, plan, 0) })
+        let margin = request.remedy_by_margin(plan).and_then(|remedy| {
+            let then = remedy.then.plan().ok()?;
+            let (command, _) = llama_server::with_remarks(&remedy.then, &then, &self.location).ok()?;
+            let speeds = Speeds::of(&remedy.then.model, &remedy.then.machine, &then, 0);
+            Some(LessKept { remedy, plan: then, speeds, command })
+        });
+        let speeds = Speeds::of(&request.model, &request.machine, plan, 0);
+        Ok(PlaceFound { placed: placed.transpose()?, speeds, margin })
     }
 
-    fn page(&self, About { plan, .. }: About<'_>, PlaceFound { speeds, placed }: &PlaceFound) -> Page {
+    fn page(&self, About { plan, .. }: About<'_>, PlaceFound { speeds, placed, margin }: &PlaceFound) -> Page {
         let mut page = Page::default();
         let speeds = speeds.as_ref();
         let Some((placed, command, remarks)) = placed else {
-            page.text(nothing(speeds), Hue::Text);
+            if margin.is_none() {
+                page.text(nothing(speeds), Hue::Text);
+            }
+            less_kept((plan, speeds), margin.as_ref(), &mut page);
             source(plan, &mut page);
             return page;
         };
@@ -67,6 +103,10 @@ impl Question for PlaceRequest {
                 None => verdict::headline(plan),
             };
             page.pair(name, 8, &what, Hue::Text);
+        }
+        if margin.is_some() {
+            page.blank();
+            less_kept((plan, speeds), margin.as_ref(), &mut page);
         }
         source(&placed.plan, &mut page);
         for remark in remarks {
@@ -85,7 +125,13 @@ impl Question for PlaceRequest {
             plan: PlanFigures::of(&placed.plan, Some(&placed.after)),
         });
         let now = PlanFigures::of(about.plan, found.speeds.as_ref());
-        PlaceAnswer { head: PlanSource::of(about.plan, about.source), now, placed }
+        let less_kept_free = found.margin.as_ref().map(|less| LessKeptRecord {
+            command: &less.command,
+            options: less.remedy.options(),
+            stays_free: less.remedy.cost.as_deref(),
+            plan: PlanFigures::of(&less.plan, less.speeds.as_ref()),
+        });
+        PlaceAnswer { head: PlanSource::of(about.plan, about.source), now, placed, less_kept_free }
     }
 }
 
@@ -98,6 +144,20 @@ pub struct PlaceAnswer<'a> {
     now: PlanFigures,
     /// The faster one; null where nothing is faster.
     placed: Option<PlacedRecord<'a>>,
+    /// All in VRAM with less kept free; null where that is so already, or no margin brings it there.
+    less_kept_free: Option<LessKeptRecord<'a>>,
+}
+
+/// All in VRAM with less kept free on GPUs.
+#[derive(JsonSchema, Serialize)]
+pub struct LessKeptRecord<'a> {
+    /// llama-server's command.
+    command: &'a str,
+    /// The option that keeps less free.
+    options: Option<String>,
+    /// What stays free then, and beside what.
+    stays_free: Option<&'a str>,
+    plan: PlanFigures,
 }
 
 /// A placement.
@@ -114,6 +174,19 @@ pub struct PlacedRecord<'a> {
     /// Why it is faster.
     reason: &'a str,
     plan: PlanFigures,
+}
+
+/// Adds that all would be in VRAM with less kept free.
+fn less_kept((now, speeds): (&Plan, Option<&Speeds>), margin: Option<&LessKept>, page: &mut Page) {
+    let Some(less) = margin else { return };
+    page.text(&less.headline(speeds), Hue::Text.bold());
+    page.blank();
+    page.verbatim(&format!("  {}", less.command), Hue::Text);
+    page.blank();
+    for (name, plan, speeds) in [("as it is", now, speeds), ("then", &less.plan, less.speeds.as_ref())] {
+        let what = speeds.map_or_else(String::new, |speeds| format!("{speeds}: "));
+        page.pair(name, 8, &format!("{what}{}", verdict::headline(plan)), Hue::Text);
+    }
 }
 
 /// Why there is no faster placement.

@@ -8,6 +8,7 @@ mod record;
 use super::{About, Question, Stepwise, source, verdict_of};
 use crate::answer::parts::{self, PartAnswer};
 use crate::answer::place::Placed;
+use crate::answer::ram_remedy::is_short;
 use crate::answer::why::{self, LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Goal, Remedy, verdict};
 use crate::engine::{EngineVersion, PlanRequest};
@@ -28,6 +29,16 @@ pub enum WhyRequest {
     Device(usize),
 }
 
+/// A part of the search for changes.
+enum Step {
+    /// Single ones that bring layers onto GPUs.
+    Single(Vec<Remedy>),
+    /// What helps where RAM is short.
+    Ram,
+    /// Two together, where nothing was found before.
+    Two,
+}
+
 impl WhyRequest {
     /// Changes that bring the layer, or all layers, onto GPUs: single ones, or if there are none, two together.
     fn changes(self, of: &PlanRequest, plan: Plan) -> impl Iterator<Item = Option<Vec<Remedy>>> {
@@ -36,12 +47,13 @@ impl WhyRequest {
             Self::Layers | Self::Device(_) => why::closest_to_fitting(&plan),
         };
         let mut none_yet = true;
-        let single = of.remedies(plan.clone(), layer).map(Some).chain(std::iter::once(None));
-        single.map(move |step| {
+        let single = of.remedies(plan.clone(), layer).map(Step::Single);
+        single.chain([Step::Ram, Step::Two]).map(move |step| {
             let remedies = match step {
-                Some(remedies) => remedies,
-                None if none_yet => of.remedies_of_two(&plan),
-                None => Vec::new(),
+                Step::Single(remedies) => remedies,
+                Step::Ram => of.ram_remedies(&plan),
+                Step::Two if none_yet => of.remedies_of_two(&plan),
+                Step::Two => Vec::new(),
             };
             none_yet &= remedies.is_empty();
             Some(remedies).filter(|remedies| !remedies.is_empty())
@@ -190,10 +202,13 @@ pub fn remedies(plan: &Plan, changes: &[Remedy], speeds: Option<&Speeds>, page: 
                 LayerKind::Output => "brings the output layer onto a GPU".to_owned(),
                 _ => format!("brings {} onto a GPU", plan.layer_name(*index)),
             },
+            Goal::AtLeast(0) if is_short(plan) => "makes it fit into RAM".to_owned(),
+            Goal::AtLeast(0) => "leaves room in RAM for all that the server may take".to_owned(),
             Goal::AtLeast(_) => format!("brings {goal} onto a GPU"),
         };
         let options = remedy.options().map_or_else(String::new, |options| format!(" ({options})"));
-        let brings = if also.is_some() { brings.replacen("brings", "bring", 1) } else { brings };
+        let brings =
+            if also.is_some() { brings.replacen("brings", "bring", 1).replacen("makes", "make", 1) } else { brings };
         let cost = cost.as_ref().map_or_else(String::new, |cost| format!("; {cost}"));
         let now = speeds.map(|speeds| speeds.start.range());
         let times = speed.and_then(|then| then.against(&now?)).map_or_else(String::new, |times| format!(", {times}"));

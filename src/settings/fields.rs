@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::adapter::{KvOverride, Lora};
 use super::draft::{DraftSettings, LlamaProgram, LoadMode, MmprojOptions, Pooling};
 use super::given::GivenValues;
+use super::kept_ram::KeptRam;
 use super::ollama::OllamaSettings;
 use super::placement::{DeviceName, LazyMode, SplitMode, TensorOverride};
 use super::release::{Build, NearestRelease, Release};
 use super::values::{CACHE_CHOICES, CacheType, Context, FlashAttn, GpuLayers, Outputs, one_type};
-use crate::machine::Machine;
+use crate::machine::{Machine, Ram};
 use crate::model::Projector;
 use crate::model::mixture::Quantisation;
 use crate::units::Bytes;
@@ -111,6 +112,8 @@ pub struct Settings {
     pub cache_ram: Option<Bytes>,
     /// Checkpoints that llama-server keeps per sequence at most (`--ctx-checkpoints`). No engine counts them.
     pub ctx_checkpoints: Option<u64>,
+    /// What of RAM is kept for the system; none for what is assumed. No engine counts it.
+    pub keep_ram: Option<KeptRam>,
     /// Adapters of weights that are loaded with the model.
     pub loras: Vec<Lora>,
     /// Files of directions that are added to states (`--control-vector`); their sizes follow from the model.
@@ -147,6 +150,13 @@ impl Settings {
         let release = self.release.unwrap_or_default();
         let build = self.build.filter(|build| Release::nearest_to_build(*build) == release);
         NearestRelease { release, build }
+    }
+
+    /// What of `ram` is kept for the system and other programs: as asked; else a share where all of it counts as free, as of a
+    /// machine that is described. What was detected or stated as free leaves that out already.
+    pub fn kept_ram(&self, ram: Ram) -> Bytes {
+        let assumed = if ram.free < ram.total { Bytes::ZERO } else { KeptRam::assumed(ram.total) };
+        self.keep_ram.map_or(assumed, |kept| kept.of(ram.total))
     }
 
     /// Its build.

@@ -9,6 +9,7 @@ use super::adapter::{KvOverride, Lora};
 use super::draft::{ImageSize, LlamaProgram, LoadMode, MmprojDevice, Pooling, SpecType};
 use super::engine::EngineId;
 use super::fields::Settings;
+use super::kept_ram::KeptRam;
 use super::placement::{self, LazyMode, SplitMode};
 use super::release::{NearestRelease, Release};
 use super::seen::Seen;
@@ -581,6 +582,11 @@ flags! {
         variables: &[value_of("LLAMA_ARG_CACHE_RAM")],
         help: "Limit in MiB of llama-server's prompt cache in RAM, 0 for no cache, -1 for no limit [default: 8192]",
         access: optional!(cache_ram, prompt_cache, written_prompt_cache),
+    }
+    KeepRam {
+        names: &["keep-ram"], takes: Takes::Number("SIZE|PERCENT"), seen: Seen::Numbers, is_llama_cpp: false,
+        help: "RAM to keep for the system and other programs: a size, or a share such as 10% [default: 0 where free RAM is detected or stated, else an eighth, at most 8 GiB]",
+        access: optional!(keep_ram, str::parse, KeptRam::to_string),
     }
     CtxCheckpoints {
         names: &["ctx-checkpoints"], read_by: ReadBy::EVERY_LLAMA_SERVER, may_be_left_out: false, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--ctx-checkpoints"),

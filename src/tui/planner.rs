@@ -31,7 +31,8 @@ pub fn scopes(app: &App) -> &'static [Scope] {
 pub fn footer(app: &App) -> Vec<PlacedWord> {
     let mut words = app.preferences.keys.footer(scopes(app), |_| true);
     // a letter that begins a value of the focused knob is no command
-    let is_typed = |word: &FooterWord| word.keys.chars().count() == 1 && word.keys.chars().any(|c| app.begins_a_value(c));
+    let is_typed =
+        |word: &FooterWord| word.keys.chars().count() == 1 && word.keys.chars().any(|c| app.begins_a_value(c));
     words.retain(|word| !is_typed(word));
     footer::places(&words, app.panels.regions.footer)
 }

@@ -9,6 +9,7 @@ use plimsoll::machine::{Gpu, Machine, Ram, presets};
 use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::speed::Speed;
 use plimsoll::speed::prompt::PromptSpeed;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -44,7 +45,9 @@ fn loads(plan: &Plan) -> bool {
 fn settings() -> impl Strategy<Value = Settings> {
     let layers = select(vec![GpuLayers::Auto, GpuLayers::All, GpuLayers::Count(12)]);
     let cache = proptest::option::of(select(vec![CacheType::Q8_0, CacheType::Q4_0]));
-    (layers, cache, (1024..=1u64 << 17)).prop_map(|(gpu_layers, cache, ctx)| Settings {
+    let prompt = proptest::option::of(500..20_000u64);
+    (layers, cache, (1024..=1u64 << 17), prompt).prop_map(|(gpu_layers, cache, ctx, prompt_tokens)| Settings {
+        prompt_tokens,
         gpu_layers,
         cache_type_k: cache,
         cache_type_v: cache,
@@ -76,6 +79,19 @@ proptest! {
         for remedy in request.remedies(plan.clone(), None).flatten() {
             let then = remedy.then.plan().unwrap();
             prop_assert!(loads(&then), "{}: {}", entry.name, remedy.change);
+            // nobody would take less than this, or what is slower
+            match (remedy.change.knob(), then.settings.ctx, then.settings.batch) {
+                ("ctx", ctx, _) => {
+                    let prompt = request.settings.prompt_tokens.unwrap_or(0);
+                    prop_assert!(ctx >= 1024 && ctx < plan.settings.ctx, "{}: {}", entry.name, remedy.change);
+                    prop_assert!(then.settings.ctx_per_sequence >= prompt, "{}: {} for {prompt}", entry.name, remedy.change);
+                }
+                ("batch", _, batch) => prop_assert!(batch >= 256, "{}: {}", entry.name, remedy.change),
+                _ => {}
+            }
+            let now = Speed::of(&request.model, &request.machine, &plan, 0).map(|speed| speed.tokens_per_second);
+            let is_slower = remedy.speed.zip(now).is_some_and(|(then, now)| then.tokens_per_second < 0.97 * now);
+            prop_assert!(!is_slower, "{}: {} is slower", entry.name, remedy.change);
             // what it costs is said, and nothing else
             let cost = remedy.cost.unwrap_or_default();
             let (before, after) = (&plan.settings, &then.settings);

@@ -102,7 +102,9 @@ fn placed(request: &PlanRequest, plan: &Plan) -> Option<Placed> {
     }
     let start = if now.is_some() { "It is faster because " } else { "As it is, the model does not fit" };
     assert!(placed.reason.starts_with(start) && placed.reason.ends_with('.'), "{what}: {}", placed.reason);
-    let (command, _) = llama_server::of_placement(&placed, &ModelLocation::File("model.gguf".to_owned())).unwrap();
+    let (command, _) =
+        llama_server::with_remarks(&placed.request, &placed.plan, &ModelLocation::File("model.gguf".to_owned()))
+            .unwrap();
     assert!(!command.contains('\n') && command.contains(" --fit off"), "{command}");
     let again = request.with(pinned::options(&command)).plan().unwrap();
     pinned::assert_same(&placed.plan, &again, &command);

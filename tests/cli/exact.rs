@@ -23,6 +23,7 @@ fn dev0() -> Gpu {
         listed: plimsoll::machine::Listed::default(),
         dedicated: None,
         driver_memory: None,
+        display: None,
         link: None,
     }
 }

@@ -201,7 +201,9 @@ fn a_value_that_is_typed_belongs_to_the_knob_until_enter() {
     let mut harness = by(EngineId::Ollama, "llama3.1-8b", 1, (140, 45));
     go(&mut harness, Knob::CacheType);
     let cache = |harness: &Harness| harness.host.app.request.settings.cache_type_k;
-    for (typed, expected) in [("q8", CacheType::Q8_0), ("Q4_0", CacheType::Q4_0), ("q", CacheType::Q8_0), ("f", CacheType::F16)] {
+    for (typed, expected) in
+        [("q8", CacheType::Q8_0), ("Q4_0", CacheType::Q4_0), ("q", CacheType::Q8_0), ("f", CacheType::F16)]
+    {
         let before = cache(&harness);
         harness.press("Enter");
         harness.write(typed);

@@ -109,6 +109,7 @@ fn machine(question: &Json) -> Machine {
         },
         dedicated: None,
         driver_memory: None,
+        display: None,
         link: None,
     };
     let system = &question["system"];

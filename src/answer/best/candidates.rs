@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 use super::card::{Card, Placement};
-use super::loss::{AS_FAST, margin_of, prompts_of};
+use super::loss::{AS_FAST, margin_above_kept_in, margin_of, prompts_of};
 use super::{BestRequest, Objective};
 use crate::answer::change::width;
 use crate::answer::quality::{self, TRAINED_IN};
@@ -17,7 +17,7 @@ use crate::model::Model;
 use crate::model::quantise::Quantiser;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
-use crate::settings::{CacheType, Context, FlashAttn};
+use crate::settings::{CacheType, Context, Flag, FlashAttn};
 use crate::speed::{FAST_ENOUGH, Speed, Speeds, USABLE};
 use crate::units::{Bytes, Difference};
 
@@ -72,6 +72,8 @@ pub(super) enum Step {
     Balanced,
     /// The longest contexts with weights of this type.
     Longest(Type),
+    /// What was found until now with a lower margin, where that brings all into VRAM.
+    Margins,
     /// Larger ubatches of what was found until now.
     Ubatches,
     /// Faster placements of what was found until now.
@@ -81,7 +83,7 @@ pub(super) enum Step {
 impl Step {
     /// Whether it needs nothing of what was found before.
     pub const fn is_alone(&self) -> bool {
-        !matches!(self, Self::Ubatches | Self::Placements)
+        !matches!(self, Self::Margins | Self::Ubatches | Self::Placements)
     }
 
     pub fn take(self, search: &BestSearch<'_>, tried: &[Candidate]) -> Vec<Candidate> {
@@ -89,6 +91,7 @@ impl Step {
         let planned = |request: PlanRequest, plan: Plan| Candidate::of_plan(request, plan, search.wanted());
         match self {
             Self::Placements => search.placements(tried),
+            Self::Margins => search.lower_margins(tried),
             Self::Ubatches => search.larger_ubatches(tried),
             Self::Now => planned(search.request.clone(), Plan::clone(&search.plan)).into_iter().collect(),
             Self::Type(to) => {
@@ -271,6 +274,7 @@ impl BestSearch<'_> {
             let is_narrower = |to: &Type| own.is_none() || self.bytes(*to) < Some(self.request.model.bytes);
             steps.extend(own.into_iter().chain(narrowest.filter(is_narrower)).map(Step::Longest));
         }
+        steps.push(Step::Margins);
         if ![Knob::Ubatch, Knob::Batch].iter().any(|knob| self.question.holds(*knob)) {
             steps.push(Step::Ubatches);
         }
@@ -465,6 +469,18 @@ impl BestSearch<'_> {
         placed.collect()
     }
 
+    /// What was found until now and has something in RAM, with less kept free where that brings all into VRAM.
+    fn lower_margins(&self, tried: &[Candidate]) -> Vec<Candidate> {
+        let with_less = |one: &Candidate| {
+            let lower = one.request.lower_margin(&one.plan, Goal::Vram)?;
+            let found = Candidate::of(one.request.after(&lower.change)?, self.wanted())?;
+            // margins compare by what was kept free before
+            let margin = margin_above_kept_in(&found.plan, &one.plan);
+            Some(Candidate { margin, ..found })
+        };
+        tried.iter().filter(|one| one.reaches(self.wanted())).filter_map(with_less).collect()
+    }
+
     /// The balanced settings, and those with the fastest prompts until now, with a larger ubatch where that pays.
     fn larger_ubatches(&self, tried: &[Candidate]) -> Vec<Candidate> {
         let fastest =
@@ -597,7 +613,8 @@ impl BestSearch<'_> {
 
     fn is_safe(&self, one: &Candidate) -> bool {
         let weights = quality::of_model(&one.request.model);
-        !quality::is_last_resort(weights) && Goal::VramWith(self.question.margin).is_met_by(&one.plan)
+        let keeps = Flag::FitTarget.write(&one.request.settings) == Flag::FitTarget.write(&self.request.settings);
+        keeps && !quality::is_last_resort(weights) && Goal::VramWith(self.question.margin).is_met_by(&one.plan)
     }
 }
 

@@ -60,6 +60,13 @@ pub enum Loss {
         /// The type suggested.
         to: CacheType,
     },
+    /// What the fit keeps free of the GPU of which it keeps least.
+    KeptFree {
+        /// Now.
+        from: Bytes,
+        /// Then.
+        to: Bytes,
+    },
     /// A comfortable margin: so much is left.
     Margin {
         /// Left now.
@@ -112,6 +119,10 @@ impl Loss {
         let narrower =
             |&(from, to): &(CacheType, CacheType)| quality::of_caches(to, to) > quality::of_caches(from, from);
         losses.extend(types.into_iter().find(narrower).map(|(from, to)| Self::CacheType { from, to }));
+        let kept = |plan: &Plan| plan.gpus().iter().filter_map(|gpu| Some(gpu.margin.as_ref()?.target)).min();
+        losses.extend(
+            kept(now).zip(kept(then)).filter(|(from, to)| to < from).map(|(from, to)| Self::KeptFree { from, to }),
+        );
         if let (Some(from), Some(to)) = (margin_of(now), margin_of(then))
             && from.left() - to.left() >= NOTABLE
             && to.left() < COMFORTABLE
@@ -131,6 +142,7 @@ impl Loss {
             Self::Context { .. } => "ctx",
             Self::Quantisation { .. } => "quant",
             Self::CacheType { .. } => "kv-type",
+            Self::KeptFree { .. } => "fit-target",
             Self::Margin { .. } => "margin",
         }
     }
@@ -152,6 +164,7 @@ impl fmt::Display for Loss {
             Self::Context { from, to } => write!(f, "{} of {} tokens of context", Tokens(from - to), Tokens(*from)),
             Self::Quantisation { from, to } => write!(f, "precise weights: {to} instead of {from}"),
             Self::CacheType { from, to } => write!(f, "a precise KV cache: {to} instead of {from}"),
+            Self::KeptFree { from, to } => write!(f, "what is kept free: {to} instead of {from}"),
             Self::Margin { from, to } => write!(f, "margin: {to} instead of {from} left"),
         }
     }
@@ -165,4 +178,11 @@ pub(super) fn prompts_of(request: &PlanRequest, plan: &Plan) -> Option<PromptSpe
 /// What the fullest GPU has left above what must stay free.
 pub(super) fn margin_of(plan: &Plan) -> Option<Difference> {
     plan.tightest_gpu().map(|(_, headroom)| headroom.above())
+}
+
+/// The same above what stays free in `before`, another plan on the same machine, where that keeps more.
+pub(super) fn margin_above_kept_in(plan: &Plan, before: &Plan) -> Option<Difference> {
+    let kept = plan.headrooms().into_iter().zip(before.headrooms());
+    let used = plan.gpus().iter().zip(kept).filter(|(gpu, _)| !gpu.layers.is_empty());
+    used.map(|(_, (then, now))| then.left - then.kept.max(now.kept).max(then.driver)).min()
 }

@@ -98,6 +98,7 @@ fn gpu_with(described: Option<&str>, name: &str, backend: Backend, (total, free)
         listed: crate::machine::Listed::default(),
         dedicated: None,
         driver_memory: None,
+        display: None,
         link: None,
     }
 }

@@ -6,7 +6,7 @@ use crate::answer::best::DEFAULT_MARGIN;
 use crate::engine::EngineId;
 use crate::hardware::remembered::THIS_MACHINE;
 use crate::hardware::watch::DEFAULT_INTERVAL;
-use crate::settings::Release;
+use crate::settings::{Flag, Release, Settings};
 use crate::text::LONGEST_NAME;
 use crate::tui::theme::{Glyphs, Tone};
 use crate::units::{Bytes, NotASize};
@@ -28,7 +28,7 @@ pub(super) struct Key {
 }
 
 /// All keys, in the order shown.
-pub(super) static KEYS: [Key; 13] = [
+pub(super) static KEYS: [Key; 14] = [
     Key {
         name: "engine",
         what: "the engine that places the layers: ollama, llama.cpp, ollama-0.24 or ollama-0.11",
@@ -78,6 +78,14 @@ pub(super) static KEYS: [Key; 13] = [
         variable: None,
         default: || "the engine's".to_owned(),
         set: |_, text| value::mebibytes(text).map(drop),
+    },
+    Key {
+        name: "keep-ram",
+        what: "RAM to keep for the system and other programs: a size, or a share of it",
+        example: "\"10%\"",
+        variable: None,
+        default: || "0 where free RAM is known, else an eighth, at most 8 GiB".to_owned(),
+        set: |_, text| Flag::KeepRam.read(&mut Settings::default(), text),
     },
     Key {
         name: "need",

@@ -94,6 +94,7 @@ impl Margins {
             bytes: Bytes(share.bytes),
         };
         FitMargin {
+            place: device,
             target: Bytes(self.targets.get(device).copied().unwrap_or(0)),
             added: self.shares.iter().filter(|share| share.margin == Some(device)).map(share).collect(),
             taken: self.beside(Some(gpu)),

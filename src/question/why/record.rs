@@ -71,11 +71,11 @@ record! {
         value: JsonValue = JsonValue::after(&remedy.change),
         brings: String = remedy.goal.to_string(),
         /// A second knob that has to change too.
-        with: Option<With> = match remedy.change {
+        with: Option<With> = match &remedy.change {
             Change::CacheWithFlash(_) => Some(With { flash_attn: "on" }),
             _ => None,
         },
-        device: Option<String> = match remedy.change {
+        device: Option<String> = match &remedy.change {
             Change::Free { gpu, .. } | Change::MoreMemory { gpu, .. } => Some(format!("GPU{gpu}")),
             _ => None,
         },

@@ -2,7 +2,7 @@
 
 use crate::answer::best::{BestRequest, Card, DEFAULT_MARGIN};
 use crate::page::{Hue, Page};
-use crate::question::best::{Best, cards, nothing_is_safe};
+use crate::question::best::{Best, cards, nothing_is_safe, nothing_runs};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App};
 use crate::tui::effect::Effect;
@@ -100,7 +100,10 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
             page.blank();
             page.text("Testing settings…", Hue::Dim);
         }
-        AnswerState::Done => nothing_is_safe(&question, &best.cards, &mut page),
+        AnswerState::Done => match app.request.plan.as_ref().filter(|_| best.cards.is_empty()) {
+            Some(plan) => nothing_runs(plan, &mut page),
+            None => nothing_is_safe(&question, &best.cards, &mut page),
+        },
     }
     page.blank();
     page.text(source, Hue::Dim);

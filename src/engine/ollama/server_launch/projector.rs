@@ -5,7 +5,7 @@ use super::super::release::ReleaseTraits;
 use super::{Decision, Decisions, memory};
 use crate::machine::{Backend, Gpu};
 use crate::model::Model;
-use crate::settings::{GpuLayers, Settings};
+use crate::settings::{Flag, GpuLayers, Settings};
 use crate::units::Bytes;
 
 /// Reserved for the projector's buffers, in addition to its weights.
@@ -118,11 +118,11 @@ impl Decisions<'_> {
             return;
         }
         let margin = projector.margin();
-        let given = self.settings.fit_target;
+        let given = Flag::FitTarget.write(self.settings);
         self.margin = Some(margin).filter(|_| given.is_none());
         let note = match given {
             Some(given) => {
-                format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
+                format!("--fit-target ({given} MiB) overrides the {margin} that Ollama keeps free for a projector")
             }
             None => {
                 format!(

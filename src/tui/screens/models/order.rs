@@ -106,7 +106,8 @@ pub(super) fn arranged(
     // what is typed as a name of its own stands first, in any order
     let meant = catalogue::described_by(&words).map(|(entry, _)| entry.name.as_str());
     let is_meant = |index: usize| {
-        let is_of_catalogue = |row: &ModelRow| row.item.origin == ModelOrigin::Catalogue && Some(&*row.item.name) == meant;
+        let is_of_catalogue =
+            |row: &ModelRow| row.item.origin == ModelOrigin::Catalogue && Some(&*row.item.name) == meant;
         rows.get(index).is_some_and(|row| row.item.name.eq_ignore_ascii_case(&words) || is_of_catalogue(row))
     };
     let (first, others): (Vec<usize>, Vec<usize>) =
