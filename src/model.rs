@@ -17,8 +17,11 @@
 //! # Ok::<(), &str>(())
 //! ```
 
+pub mod config;
+pub mod expression;
 mod hyper;
 pub mod mixture;
+pub mod mlx;
 mod projector;
 pub mod quantise;
 
@@ -29,6 +32,7 @@ use crate::text;
 use crate::units::Bytes;
 use hyper::TensorGroups;
 use mixture::basis::Mixture;
+use mlx::MlxModel;
 
 pub use hyper::ModelSummary;
 pub use hyper::TensorGroup;
@@ -65,6 +69,8 @@ pub struct Model {
     pub file_bytes: Bytes,
     /// Hyperparameters.
     pub hyper: Hyperparameters,
+    /// The model as MLX runs it, if its weights are safetensors; the header then has only key facts of it.
+    pub mlx: Option<Arc<MlxModel>>,
     /// The projector that it would need to read more than text; none if it has one or needs none, or if its source does
     /// not say.
     pub missing_projector: Option<MissingProjector>,
@@ -137,6 +143,7 @@ impl Model {
             bytes,
             file_bytes,
             hyper,
+            mlx: None,
             missing_projector: None,
             dated: None,
             groups,

@@ -12,7 +12,7 @@ use std::fmt;
 use self::table::{Asked, Group, KeyType, Line, Range, Section};
 use super::hparams::Hparams;
 use super::weights::split_block;
-use crate::engine::expression::{self, Words};
+use crate::model::expression::{self, Words};
 use crate::gguf::{ElementType, Endian, Header, Tensor, Value};
 
 /// The most elements of a list of fixed size (`LLAMA_MAX_LAYERS` in `llama-hparams.h`, 0.1.161).

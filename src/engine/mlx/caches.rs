@@ -1,8 +1,7 @@
 //! What each layer's cache holds, fed as `generate_step` does: a prompt by chunks, all but its last token; that one; and
 //! the tokens that follow. Source: `models/cache.py` and `generate.py`, mlx-lm 0.32.2; Ollama's `cache/kvcache.go` alike.
 
-use super::array::{Allocator, Array};
-use super::modules::{Architecture, Heads, LayerCache};
+use crate::model::mlx::{Allocator, Architecture, Array, Heads, LayerCache, State};
 use crate::safetensors::Dtype;
 
 /// Tokens by which a cache grows: `KVCache.step`.
@@ -125,7 +124,7 @@ fn one(cache: &LayerCache, own_caches: bool, feed: &Feed, dtype: Dtype) -> Resul
     let limited = feed.max_kv_size.filter(|_| !own_caches);
     let (mut room, heads) = match cache {
         LayerCache::States(states) => {
-            let array = |state: &super::modules::State| Array {
+            let array = |state: &State| Array {
                 dtype: if state.float32 { Dtype::F32 } else { dtype },
                 shape: state.shape.clone(),
             };

@@ -1,6 +1,6 @@
 //! The table of what llama.cpp's loader asks for, read line by line.
 
-use crate::engine::expression::{self, Words};
+use crate::model::expression::{self, Words};
 use crate::gguf::ElementType;
 
 const TABLE: &str = include_str!("../../../../assets/llama-cpp-loader.txt");

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use super::MlxError;
 use super::array::Array;
 use super::modules::{Architecture, Leaf, Module};
-use crate::engine::error::EngineError;
 use crate::model::config::ModelConfig;
 use crate::safetensors::Dtype;
 
@@ -133,14 +133,9 @@ impl Mode {
     ///
     /// # Errors
     /// Where `convert` would fail: a recipe needs matrices named `down_proj`.
-    pub fn widths(&self, model: &Architecture) -> Result<Vec<Option<Width>>, EngineError> {
+    pub fn widths(&self, model: &Architecture) -> Result<Vec<Option<Width>>, MlxError> {
         let place = match self {
-            Self::Mixed { .. } => Some(layer_place(model).ok_or_else(|| {
-                EngineError::Settings(format!(
-                    "mlx-lm refuses {self}: \"Model does not have expected keys for mixed quant.\", for none is a \
-                     down_proj: use a uniform mode such as 4bit"
-                ))
-            })?),
+            Self::Mixed { .. } => Some(layer_place(model).ok_or_else(|| MlxError::Recipe(self.to_string()))?),
             _ => None,
         };
         let width = |module: &Module| {

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::families::Family;
-use crate::engine::expression::{self, Words};
+use crate::model::expression::{self, Words};
 use crate::model::config::ModelConfig;
 
 /// The words as one layer has them.

@@ -1,18 +1,20 @@
 //! The modules of a model's class and the caches of its layers, as mlx-lm makes them of `config.json`.
 
+use super::MlxError;
 use super::families::{CacheRow, Family, Kind, Row};
 use super::words::LayerWords;
-use crate::engine::error::EngineError;
 use crate::model::MAX_BLOCKS;
 use crate::model::config::ModelConfig;
 
 /// A model as its class in mlx-lm makes it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Architecture {
     /// Its modules, those of a layer together.
     pub modules: Vec<Module>,
     /// The cache of each layer; none for a layer that keeps nothing, or shares another's.
     pub caches: Vec<Option<LayerCache>>,
+    /// Query heads of each layer.
+    pub queries: Vec<u64>,
     /// The class makes its caches itself, and so drops `--max-kv-size`.
     pub own_caches: bool,
     /// Endings of modules that the class itself wants in 8 bits.
@@ -91,23 +93,17 @@ impl Architecture {
     ///
     /// # Errors
     /// If mlx-lm's class of this type is not known here, or the keys give a size of nothing.
-    pub fn of(config: &ModelConfig) -> Result<Self, EngineError> {
+    pub fn of(config: &ModelConfig) -> Result<Self, MlxError> {
         let name = config.model_type();
-        let family = Family::of(name).ok_or_else(|| {
-            EngineError::Model(format!(
-                "MLX models of type '{name}' are not known here: the families that are known are listed in \
-                 assets/mlx-families.txt"
-            ))
-        })?;
+        let family = Family::of(name).ok_or_else(|| MlxError::Unknown(name.to_owned()))?;
         let layers = LayerWords::layer_count(&family, config).ok_or_else(|| unknown("num_hidden_layers", "the layers"))?;
         if layers > MAX_BLOCKS {
-            return Err(EngineError::Model(format!(
-                "config.json says {layers} layers: more than {MAX_BLOCKS} is not supported"
-            )));
+            return Err(MlxError::Layers(layers));
         }
         let mut model = Self {
             modules: Vec::new(),
             caches: Vec::new(),
+            queries: Vec::new(),
             own_caches: family.own_caches,
             eight: family.eight.clone(),
         };
@@ -121,6 +117,7 @@ impl Architecture {
                 model.add(row, &words)?;
             }
             let row = family.caches.iter().find(|row| words.holds(row.condition));
+            model.queries.push(words.size("heads").or_else(|| words.size("num_attention_heads")).unwrap_or(0));
             model.caches.push(row.map(|row| LayerCache::of(row, &words)).transpose()?.flatten());
         }
         Ok(model)
@@ -136,7 +133,7 @@ impl Architecture {
         self.modules.iter().flat_map(|module| &module.arrays).map(Leaf::elements).fold(0, u64::saturating_add)
     }
 
-    fn add(&mut self, row: &Row, words: &LayerWords<'_>) -> Result<(), EngineError> {
+    fn add(&mut self, row: &Row, words: &LayerWords<'_>) -> Result<(), MlxError> {
         if !words.holds(row.condition) {
             return Ok(());
         }
@@ -183,7 +180,7 @@ impl Leaf {
 }
 
 impl LayerCache {
-    fn of(row: &CacheRow, words: &LayerWords<'_>) -> Result<Option<Self>, EngineError> {
+    fn of(row: &CacheRow, words: &LayerWords<'_>) -> Result<Option<Self>, MlxError> {
         if row.kind == "states" {
             let state = |text: &str| {
                 let (float32, text) = text.strip_prefix("f32 ").map_or((false, text), |text| (true, text));
@@ -203,13 +200,11 @@ impl LayerCache {
 }
 
 /// The sizes of these expressions. They are not more than 2^40 each, so that what is made of them stays a number.
-fn sizes(expressions: &str, of: &str, words: &LayerWords<'_>) -> Result<Vec<u64>, EngineError> {
+fn sizes(expressions: &str, of: &str, words: &LayerWords<'_>) -> Result<Vec<u64>, MlxError> {
     let size = |text: &str| words.size(text).filter(|&size| size <= 1 << 40).ok_or_else(|| unknown(text, of));
     expressions.split_whitespace().map(size).collect()
 }
 
-fn unknown(expression: &str, of: &str) -> EngineError {
-    EngineError::Model(format!(
-        "config.json does not give the size of {of}: '{expression}' is missing there, or no plausible number"
-    ))
+fn unknown(expression: &str, of: &str) -> MlxError {
+    MlxError::Size { expression: expression.to_owned(), of: of.to_owned() }
 }
