@@ -3,6 +3,7 @@
 
 mod command;
 mod discovery;
+mod mlx_runner;
 mod ollama_ps;
 mod release;
 pub mod scheduler;
@@ -36,18 +37,27 @@ pub struct Ollama;
 impl Engine for Ollama {
     fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
         let machine = &local_gpus_only(request.machine)?;
-        let mut plan = plan_by(llama_cpp::plan, RequestParts { machine, ..request })?;
+        let mut plan = match &request.model.mlx {
+            Some(_) => mlx_runner::plan(RequestParts { machine, ..request })?,
+            None => plan_by(llama_cpp::plan, RequestParts { machine, ..request })?,
+        };
         request::say_unused(&mut plan, request.machine);
         Ok(plan)
     }
 
     fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
         let machine = local_gpus_only(request.machine)?;
+        if request.model.mlx.is_some() {
+            return self.plan(request).map(|plan| Some(PlanSummary::of(&plan)));
+        }
         summary(RequestParts { machine: &machine, ..request }, fit_goal)
     }
 
     fn preflight(&self, request: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
         let RequestParts { model, settings, .. } = request;
+        if model.mlx.is_some() {
+            return Ok(None);
+        }
         let machine = &local_gpus_only(request.machine)?;
         let of = |start: &ServerLaunch| {
             let llama_server =

@@ -13,7 +13,7 @@ use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Origin};
 use crate::plan::{
     Branch, Computer, Confidence, DevicePlan, Estimate, FitMargin, GraphPlan, GraphSize, GraphUse, Headroom,
-    LargestBuffer, LayerKind, LayerPlan, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool,
+    LargestBuffer, LayerKind, LayerPlan, MlxFigures, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool,
     Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release, Turn};
@@ -115,6 +115,9 @@ record! {
         computers: Vec<Computer> = Some(plan.computers()).filter(|all| all.len() > 1).unwrap_or_default(),
         /// The engine's own estimate; null for an engine that makes none.
         estimate: Option<&'a Estimate> = plan.estimate.as_ref(),
+        /// What only plans of MLX have.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mlx: Option<MlxFigures> = plan.mlx,
         /// The caches block by block; null where the Ollama engine does not make them.
         own_caches: Option<&'a OwnCaches> = plan.own_caches.as_ref(),
         /// What `ollama ps` will say; null for an engine that it does not list.
@@ -258,6 +261,9 @@ record! {
         /// The part of the weights that nothing reads after the load: pages of a mapped file.
         read_once: Bytes = device.ram.read_once,
         cache: Bytes = device.cache,
+        /// The caches when all but the last token of a prompt of this length is read; only from MLX.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        after_prompt: Option<Bytes> = device.after_prompt,
         graph: Bytes = device.graph,
         /// The compute buffer as the fit measures it, where a load takes another size.
         graph_measured: Option<Bytes> = device.graph_measured,

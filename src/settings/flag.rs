@@ -832,6 +832,10 @@ flags! {
     }
 }
 
+/// The options that mlx-lm has too, under other names.
+const MLX_READS: [Flag; 7] =
+    [Flag::Context, Flag::Parallel, Flag::Batch, Flag::Ubatch, Flag::KvType, Flag::Quant, Flag::RawSettings];
+
 impl Flag {
     /// Those that say which projector is loaded.
     pub const OF_PROJECTOR: [Self; 2] = [Self::Mmproj, Self::NoMmproj];
@@ -843,6 +847,8 @@ impl Flag {
             EngineId::LlamaCpp => llama_server,
             EngineId::Ollama => ollama != OllamaReads::No,
             EngineId::Ollama024 | EngineId::Ollama011 => estimators,
+            // what an option of every engine says is mlx-lm's own, if it has one
+            EngineId::Mlx => MLX_READS.contains(&self),
         }
     }
 

@@ -58,6 +58,7 @@ impl PlanBuilder<'_> {
             layers,
             totals,
             estimate: None,
+            mlx: None,
             own_caches: None,
             v_transposed: self.details.memory.v_transposed(),
             verdict,
