@@ -7,7 +7,7 @@
 //! To add a family: a section in `assets/mlx-families.txt`, whose head says how.
 
 mod build;
-mod caches;
+pub mod caches;
 mod device;
 mod peak;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::basis_note;
-use super::caches::{self, Feed, HeldCache, Moments};
+use super::caches::{self, Feed, Held, HeldCache};
 use super::device::MlxDevice;
 use super::peak::{self, Scores};
 use crate::engine::error::EngineError;
@@ -55,17 +55,17 @@ impl MlxCase<'_> {
                 (moments, Some(format!("mlx-lm fails at {from} tokens with a quantised KV cache: \"{said}\"")))
             }
         };
-        let layers = self.layers(architecture, &weights, &moments, device.allocator);
+        let layers = self.layers(architecture, &weights, &moments.after, device.allocator);
         let place = device.gpu.map_or(self.machine.gpus.len(), |_| 0);
         let mut devices = DevicePlan::all_of(self.machine);
         let layers: Vec<LayerPlan> = self.placed(layers, place, &devices[place]);
         let scores = Scores::largest(architecture, &device, &self.feed, dtype);
-        let graph = peak::graph(scores, &moments, self.sequences, device.allocator);
+        let graph = peak::graph(scores, &moments, self.sequences);
         let held = &mut devices[place];
         for layer in &layers {
             held.hold(layer);
         }
-        let after_prompt = self.all(&moments.after_prompt, device.allocator);
+        let after_prompt = self.all(&moments.after_prompt);
         (held.graph, held.after_prompt) = (graph.full.bytes, Some(after_prompt));
         let figures = MlxFigures {
             after_prompt,
@@ -105,8 +105,8 @@ impl MlxCase<'_> {
         Ok(plan)
     }
 
-    fn all(&self, held: &caches::Held, allocator: Allocator) -> Bytes {
-        Bytes(held.bytes(allocator).saturating_mul(self.sequences))
+    fn all(&self, held: &Held) -> Bytes {
+        Bytes(held.bytes().saturating_mul(self.sequences))
     }
 
     /// Weights, cache, bytes of a token and formula of each layer; embeddings, output and what belongs to no layer last.
@@ -114,7 +114,7 @@ impl MlxCase<'_> {
         &self,
         model: &Architecture,
         weights: &MlxWeights,
-        moments: &Moments,
+        after: &Held,
         allocator: Allocator,
     ) -> Vec<(Bytes, Bytes, Bytes, Arc<Term>)> {
         let element = match weights.activations {
@@ -124,8 +124,8 @@ impl MlxCase<'_> {
         let mut terms: Vec<(&Option<LayerCache>, Arc<Term>)> = Vec::new();
         let mut layers = Vec::with_capacity(model.layer_count() + 1);
         let mut full = None;
-        for (at, (cache, held)) in model.caches.iter().zip(&moments.after.layers).enumerate() {
-            let bytes = Bytes(held.as_ref().map_or(0, |held| held.bytes(allocator)).saturating_mul(self.sequences));
+        for (at, (cache, held)) in model.caches.iter().zip(&after.layers).enumerate() {
+            let bytes = Bytes(held.as_ref().map_or(0, HeldCache::bytes).saturating_mul(self.sequences));
             let term = match terms.iter().find(|(other, _)| *other == cache) {
                 Some((_, term)) => Arc::clone(term),
                 None => {

@@ -1,7 +1,7 @@
 //! What each layer's cache holds, fed as `generate_step` does: a prompt by chunks, all but its last token; that one; and
 //! the tokens that follow. Source: `models/cache.py` and `generate.py`, mlx-lm 0.32.2; Ollama's `cache/kvcache.go` alike.
 
-use crate::model::mlx::{Allocator, Architecture, Array, Heads, LayerCache, State};
+use crate::model::mlx::{Architecture, Array, Heads, LayerCache, State};
 use crate::safetensors::Dtype;
 
 /// Tokens by which a cache grows: `KVCache.step`.
@@ -62,8 +62,8 @@ pub struct HeldCache {
 
 impl HeldCache {
     /// Its bytes.
-    pub fn bytes(&self, allocator: Allocator) -> u64 {
-        self.arrays.iter().map(|array| allocator.buffer(array.bytes())).fold(0, u64::saturating_add)
+    pub fn bytes(&self) -> u64 {
+        self.arrays.iter().map(Array::bytes).fold(0, u64::saturating_add)
     }
 }
 
@@ -76,8 +76,8 @@ pub struct Held {
 
 impl Held {
     /// Bytes of all.
-    pub fn bytes(&self, allocator: Allocator) -> u64 {
-        self.layers.iter().flatten().map(|layer| layer.bytes(allocator)).fold(0, u64::saturating_add)
+    pub fn bytes(&self) -> u64 {
+        self.layers.iter().flatten().map(HeldCache::bytes).fold(0, u64::saturating_add)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a prompt takes besides weights and caches, at most: attention scores where no fused kernel serves, and a bound for
 //! the rest.
 
-use super::caches::{Feed, Moments};
+use super::caches::{Feed, Held, Moments};
 use super::device::MlxDevice;
-use crate::model::mlx::{Allocator, Architecture, Heads, LayerCache};
+use crate::model::mlx::{Architecture, Heads, LayerCache};
 use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Symbol, Term};
 use crate::safetensors::Dtype;
 use crate::units::Bytes;
@@ -59,8 +59,8 @@ impl Scores {
 }
 
 /// The bound of the peak, with its terms.
-pub(super) fn graph(scores: Option<Scores>, moments: &Moments, sequences: u64, allocator: Allocator) -> GraphPlan {
-    let held = |held: &super::caches::Held| held.bytes(allocator).saturating_mul(sequences);
+pub(super) fn graph(scores: Option<Scores>, moments: &Moments, sequences: u64) -> GraphPlan {
+    let held = |held: &Held| held.bytes().saturating_mul(sequences);
     let (before, after) = (held(&moments.after_prompt), held(&moments.after));
     let mut terms = vec![Term {
         name: "all else, at most".to_owned(),

@@ -61,9 +61,12 @@ pub(super) fn plan(RequestParts { model, machine, settings }: RequestParts<'_>) 
         draft_caches,
     };
     let in_files = weights.bytes(crate::model::mlx::Allocator::Data);
-    let mut plan = case.plan(weights, effect, notes)?;
     let stored = mlx.stored.as_ref().and_then(|stored| stored.ollama.as_ref());
     let need = stored.filter(|_| mlx.asked.is_none()).map_or(Bytes(in_files), |layers| layers.bytes);
+    if let Err(error) = &mlx.architecture {
+        return Err(EngineError::Model(format!("{error}; only the check before a load is known: it asks for {}", gib(need))));
+    }
+    let mut plan = case.plan(weights, effect, notes)?;
     if let Some(figures) = &mut plan.mlx {
         figures.load_check = Some(need);
     }
