@@ -84,7 +84,7 @@ enum KnobColumn {
 const KNOBS: [(Knob, [KnobCondition; 4]); Knob::ALL.len()] = [
     (Knob::Context, [Always, Always, Always, Always]),
     (Knob::Parallel, [Always, Always, Always, Always]),
-    (Knob::Quant, [Always, Always, Always, Always]),
+    (Knob::Quant, [Always, Always, Always, Never]),
     (Knob::KvUnified, [KvCache, KvCache, Never, Never]),
     (Knob::CacheType, [OneCacheType, OneCacheType, Always, KvCache]),
     (Knob::CacheTypeK, [TwoCacheTypes, TwoCacheTypes, Never, Never]),

@@ -16,7 +16,7 @@ use super::contract::Engine;
 use super::error::EngineError;
 use super::llama_cpp::PreparedModel;
 use super::plan_request::RequestParts;
-use crate::model::mlx::{Basis, MlxModel};
+use crate::model::mlx::{Basis, MlxModel, Mode};
 use crate::plan::Plan;
 use crate::settings::{CacheType, Context, EngineId, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
@@ -34,6 +34,8 @@ const LONG_CHAT: u64 = 32_768;
 
 impl Engine for Mlx {
     fn plan(&self, RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Plan, EngineError> {
+        let own = as_mlx(model)?;
+        let model = own.as_ref().unwrap_or(model);
         let mlx = of(model)?;
         let (weights, basis) = mlx.in_mlx_lm().map_err(|error| EngineError::Model(error.to_string()))?;
         let mut notes = model.header.notes.clone();
@@ -79,6 +81,16 @@ impl Mlx {
     }
 }
 
+/// The model that MLX would run instead of a GGUF file whose type is also a mode of MLX; none of one that is MLX's.
+fn as_mlx(model: &PreparedModel) -> Result<Option<PreparedModel>, EngineError> {
+    if model.mlx.is_some() {
+        return Ok(None);
+    }
+    let mode = model.file_type.filter(|name| name.parse::<Mode>().is_ok());
+    let made = mode.map(|mode| model.as_original(mode)).transpose();
+    made.map(|made| made.map(PreparedModel::from)).map_err(|error| EngineError::Model(error.to_string()))
+}
+
 /// The model as MLX runs it.
 ///
 /// # Errors
@@ -86,8 +98,8 @@ impl Mlx {
 pub(super) fn of(model: &PreparedModel) -> Result<&MlxModel, EngineError> {
     model.mlx.as_deref().ok_or_else(|| {
         EngineError::Settings(format!(
-            "MLX runs safetensors, and '{}' is described by a GGUF header: name the folder with its config.json, or use \
-             another --engine",
+            "MLX runs safetensors, and '{}' is described by a GGUF header: plan what MLX would run with --quant 4bit (or \
+             8bit, mxfp4, nvfp4, bf16), name the folder with its config.json, or use another --engine",
             model.name
         ))
     })

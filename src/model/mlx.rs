@@ -2,6 +2,7 @@
 
 mod array;
 mod families;
+mod from_gguf;
 mod modes;
 mod modules;
 pub mod ollama_types;
@@ -41,6 +42,20 @@ pub enum MlxError {
     /// More layers than are supported.
     #[error("config.json says {0} layers: more than {max} is not supported", max = super::MAX_BLOCKS)]
     Layers(u64),
+    /// Nothing is known of the original.
+    #[error("the original weights of '{0}' are not known here: name a folder with its config.json")]
+    NoOriginal(String),
+    /// What follows from a header is another model.
+    #[error(
+        "a config.json of its header would describe a model of {made} weights, and it has {header}: name a folder with its \
+         own config.json"
+    )]
+    OtherModel {
+        /// Weights that follow.
+        made: u64,
+        /// Weights of the header.
+        header: u64,
+    },
     /// A name that is no mode.
     #[error("{0}")]
     Mode(String),

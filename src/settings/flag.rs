@@ -827,7 +827,7 @@ flags! {
     }
     Quant {
         names: &["quant"], takes: Takes::Word("TYPE"), seen: Seen::Read, words: || FileType::ALL.iter().map(|ty| ty.name()).collect(),
-        help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, or as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …",
+        help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …, or in a mode of MLX: 4bit, 8bit, nvfp4, mixed_3_6, …",
         access: optional!(quant, quantisation, Quantisation::to_string),
     }
 }

@@ -87,6 +87,9 @@ pub(super) fn plan(RequestParts { model, machine, settings }: RequestParts<'_>) 
             ));
         }
     }
+    if MlxDevice::of(machine).gpu.is_none() && !machine.gpus.is_empty() {
+        plan.refusal = Some("this model requires MLX support, but the MLX runtime is not available".to_owned());
+    }
     let architecture = mlx.config.architecture().unwrap_or_default();
     if !RUNS.iter().any(|known| architecture.starts_with(known)) {
         let named = if architecture.is_empty() { mlx.config.model_type() } else { &architecture };

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::MlxError;
 use super::array::Allocator;
 use super::modes::Mode;
 use super::ollama_types::OllamaType;
 use super::stored::MlxModel;
+use crate::model::config::ModelConfig;
 use crate::gguf::{Endian, Header, Metadata, Value};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
@@ -90,6 +92,17 @@ impl Model {
         Ok(model)
     }
 
+    /// The MLX model in this mode of a model that a GGUF header describes.
+    ///
+    /// # Errors
+    /// If nothing is known of its original.
+    pub fn as_original(&self, mode: &'static str) -> Result<Self, MlxError> {
+        let config = ModelConfig::of_gguf(self)?;
+        let mlx = MlxModel { asked: Some(mode), ..MlxModel::new(config, None) };
+        let made = Self::of_mlx(mlx, &self.name).map_err(|error| MlxError::Mode(error.to_string()))?;
+        Ok(Self { entry: self.entry.clone(), dated: self.dated.clone(), ..made })
+    }
+
     /// The same in a mode of MLX; none where neither the model nor the name is of MLX.
     ///
     /// # Errors
@@ -101,10 +114,7 @@ impl Model {
             if to.file_type().is_some() || !is_mode {
                 return Ok(None);
             }
-            return Err(QuantiseError::Mlx(format!(
-                "{name} is a mode of MLX, and this model is described by a GGUF header: name the folder with its \
-                 config.json"
-            )));
+            return self.as_original(name).map(Some).map_err(|error| QuantiseError::Mlx(error.to_string()));
         };
         if !is_mode {
             return Err(QuantiseError::Mlx(format!("{name} is no mode of MLX: use 4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16")));
