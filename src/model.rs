@@ -20,6 +20,7 @@
 pub mod config;
 pub mod expression;
 mod hyper;
+mod limit;
 pub mod mixture;
 pub mod mlx;
 mod projector;
@@ -37,10 +38,9 @@ use mlx::MlxModel;
 pub use hyper::ModelSummary;
 pub use hyper::TensorGroup;
 pub use hyper::{Experts, Hyperparameters, Ssm};
+pub use limit::MAX_BLOCKS;
 pub use projector::{MissingProjector, Modalities, Projector};
 
-/// Upper limit of the number of blocks: over a hundred times that of the largest published models.
-pub const MAX_BLOCKS: u64 = 1 << 14;
 /// Prefix of references to the built-in catalogue.
 pub const CATALOGUE: &str = "catalogue:";
 
@@ -82,6 +82,9 @@ pub struct Model {
 /// Why a header does not describe a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
+    /// What describes a model of safetensors is damaged.
+    #[error(transparent)]
+    Config(#[from] config::ConfigError),
     /// Nothing can be planned without this key.
     #[error("the header has no key '{0}' holding a {1}: this is not a language model that can be planned")]
     MissingKey(String, &'static str),

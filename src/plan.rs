@@ -77,8 +77,8 @@ pub struct Plan {
     pub totals: Totals,
     /// The estimator's own figures; none from an engine that measures.
     pub estimate: Option<Estimate>,
-    /// What only plans of MLX have.
-    pub mlx: Option<MlxFigures>,
+    /// What Ollama's check before a load asks for; only of models stored as safetensors, whose files it adds up.
+    pub load_check: Option<Bytes>,
     /// The caches of Ollama's own engine, if it runs the model and the plan only estimates them.
     pub own_caches: Option<OwnCaches>,
     /// Whether V is stored transposed, as required without flash attention: llama.cpp lays out its caches before the
@@ -329,19 +329,6 @@ pub struct Estimate {
     pub projector_graph: Bytes,
     /// The terms of that graph's size.
     pub projector_terms: Vec<Term>,
-}
-
-/// What only plans of MLX have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct MlxFigures {
-    /// Caches of all layers when all but the last token of a prompt of this length is read.
-    pub after_prompt: Bytes,
-    /// Tokens of a chunk of the prompt.
-    pub chunk: u64,
-    /// The files of the model, headers included; null where they are not known.
-    pub files: Option<Bytes>,
-    /// What Ollama's check before a load asks for; null from other programs.
-    pub load_check: Option<Bytes>,
 }
 
 /// Sums over devices.

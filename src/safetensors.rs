@@ -6,7 +6,9 @@
 mod dtype;
 mod error;
 mod read;
+mod stored;
 
 pub use dtype::Dtype;
 pub use error::SafetensorsError;
 pub use read::{Header, Tensor, check_length, read};
+pub use stored::{Stored, TensorLayers};

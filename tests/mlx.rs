@@ -328,15 +328,15 @@ fn stores_and_folders_are_read() {
             (name.to_owned(), Roots { ollama: vec![root], ..Roots::default() })
         };
         let opened = load(&reference, &roots, &mut no_progress).unwrap();
-        let stored = opened.mlx.as_ref().unwrap().stored.clone().unwrap();
-        let data: u64 = stored.tensors.iter().map(|tensor| tensor.array.bytes()).sum();
-        match &stored.ollama {
+        let stored = opened.model.as_ref().unwrap().mlx.as_ref().unwrap().stored.clone().unwrap();
+        let data: u64 = stored.tensors.iter().map(|tensor| tensor.bytes).sum();
+        match &stored.manifest {
             Some(layers) => {
                 assert_eq!(Some(layers.layers as u64), row["tensor_layers"].as_u64(), "{name}");
-                assert_eq!(Some(layers.bytes.0), row["tensor_bytes"].as_u64(), "{name}");
+                assert_eq!(Some(layers.bytes), row["tensor_bytes"].as_u64(), "{name}");
                 assert_eq!(Some(layers.file_type.as_str()), row["file_type"].as_str(), "{name}");
                 assert_eq!(layers.draft, name == "with-draft:nvfp4");
-                assert!(data < layers.bytes.0, "{name}: headers count too");
+                assert!(data < layers.bytes, "{name}: headers count too");
             }
             None => {
                 assert_eq!(Some(stored.tensors.len() as u64), row["tensors"].as_u64(), "{name}");
@@ -365,7 +365,7 @@ fn ollama_checks_the_files_and_not_the_memory() {
     let name = "qwen3.5:9b-four-layers-nvfp4";
     let fits = ollama_plan(&root, name, "name=M,backend=Metal,total=8GiB,free=8GiB");
     assert_eq!((fits.refusal.as_deref(), fits.devices[0].reserved()), (None, Bytes::mib(512)));
-    assert_eq!(fits.mlx.unwrap().load_check, Some(Bytes(3_833_726_713)));
+    assert_eq!(fits.load_check, Some(Bytes(3_833_726_713)));
     // the MTP head has a cache like that of a layer with full attention
     let full = fits.layers.iter().map(|layer| layer.per_token).max().unwrap();
     assert_eq!(fits.layers.last().unwrap().cache, Bytes(full.0 * 4096));

@@ -13,7 +13,7 @@ use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Origin};
 use crate::plan::{
     Branch, Computer, Confidence, DevicePlan, Estimate, FitMargin, GraphPlan, GraphSize, GraphUse, Headroom,
-    LargestBuffer, LayerKind, LayerPlan, MlxFigures, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool,
+    LargestBuffer, LayerKind, LayerPlan, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool,
     Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release, Turn};
@@ -115,9 +115,9 @@ record! {
         computers: Vec<Computer> = Some(plan.computers()).filter(|all| all.len() > 1).unwrap_or_default(),
         /// The engine's own estimate; null for an engine that makes none.
         estimate: Option<&'a Estimate> = plan.estimate.as_ref(),
-        /// What only plans of MLX have.
+        /// What Ollama's check before a load asks for, the files in all; only of models stored as safetensors.
         #[serde(skip_serializing_if = "Option::is_none")]
-        mlx: Option<MlxFigures> = plan.mlx,
+        load_check: Option<Bytes> = plan.load_check,
         /// The caches block by block; null where the Ollama engine does not make them.
         own_caches: Option<&'a OwnCaches> = plan.own_caches.as_ref(),
         /// What `ollama ps` will say; null for an engine that it does not list.

@@ -16,7 +16,6 @@ use crate::engine::llama_cpp::projector::{self, Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
-use crate::model::mlx::MlxModel;
 use crate::model::mixture::{ExactAfter, Mixture, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
@@ -58,15 +57,16 @@ pub struct OpenedModel {
     /// What is known of its tensors' sizes, if they are those of a published file.
     pub mixture: Option<Mixture>,
     /// The model, if its weights are safetensors; the header then has only key facts of it.
-    pub mlx: Option<Box<MlxModel>>,
+    pub model: Option<Box<Model>>,
     /// Which source it was read from.
     pub read_from: ReadFrom,
 }
 
 impl OpenedModel {
     /// A model whose weights are safetensors.
-    pub(super) fn of_mlx(mlx: MlxModel, name: String) -> Self {
-        Self { mlx: Some(Box::new(mlx.clone())), ..Self::new(mlx.header(&name), name) }
+    pub(super) fn of_model(model: Model, name: String) -> Self {
+        let header = model.header.clone();
+        Self { model: Some(Box::new(model)), ..Self::new(header, name) }
     }
 
     /// A model without adapters, projector and tag parameters.
@@ -87,7 +87,7 @@ impl OpenedModel {
             reference: None,
             entry: None,
             mixture: None,
-            mlx: None,
+            model: None,
             read_from: ReadFrom::default(),
         }
     }
@@ -239,8 +239,8 @@ impl OpenedModel {
         let blob = file.filter(|name| name.starts_with("sha256-")).map(str::to_owned);
         // errors name a file by its path
         let path = self.paths.first().map(|path| path.display().to_string());
-        let model = match self.mlx {
-            Some(mlx) => Model::of_mlx(*mlx, &self.name),
+        let model = match self.model {
+            Some(model) => Ok(*model),
             None => Model::from_header(self.header, &self.name),
         };
         let model = model.map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;

@@ -14,16 +14,16 @@ use super::read_from::ReadFrom;
 use super::store::StoreEntry;
 use super::store::ollama::{Manifest, ManifestLayer, blob, params};
 use crate::files;
-use crate::model::config::{MAX_CONFIG_BYTES, ModelConfig};
-use crate::model::mlx::{Array, MlxModel, OllamaLayers, Stored, StoredTensor};
-use crate::safetensors::{self, Header};
+use crate::model::{Model, ModelError};
+use crate::safetensors::{self, Header, Stored, TensorLayers};
 use crate::text;
-use crate::units::Bytes;
 
 /// What describes the model.
 const CONFIG: &str = "config.json";
 /// What says which file has a tensor.
 const INDEX: &str = "model.safetensors.index.json";
+/// Largest description or index that is read, in bytes; the largest published has nine million.
+const MAX_TEXT: u64 = 16 << 20;
 /// Most files of one model.
 const MAX_FILES: usize = 1 << 13;
 
@@ -40,31 +40,20 @@ pub(super) fn is_one(path: &Path) -> bool {
 pub(super) fn folder(path: &Path) -> Result<OpenedModel, SourceError> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let config = config(&folder.join(CONFIG))?;
+    let config = text_of(&folder.join(CONFIG))?;
     let paths = weight_files(folder)?;
     let mut stored = Stored::default();
-    let mut places: BTreeMap<String, PathBuf> = BTreeMap::new();
     for file in &paths {
-        let (header, _) = read(file)?;
-        stored.bytes += Bytes(header.data_end);
-        for tensor in header.tensors {
-            let name = text::one_line(&tensor.name).into_owned();
-            if let Some(before) = places.insert(name.clone(), file.clone()) {
-                return Err(damaged(folder, format!(
-                    "tensor '{name}' is both in {} and in {}: remove the older one",
-                    shown(&before),
-                    shown(file)
-                )));
-            }
-            stored.tensors.push(StoredTensor { name, array: Array { dtype: tensor.dtype, shape: tensor.shape } });
-        }
+        stored.add(read(file)?).map_err(|name| {
+            damaged(file, format!("tensor '{name}' is in another file of the folder too: remove the older one"))
+        })?;
     }
-    listed(folder, &places)?;
+    listed(folder, &stored)?;
     let name = fs::canonicalize(folder).ok().and_then(|whole| Some(whole.file_name()?.to_string_lossy().into_owned()));
     let name = name.unwrap_or_else(|| folder.display().to_string());
-    let mlx = MlxModel::new(config, Some(stored).filter(|_| !paths.is_empty()));
+    let model = model(&folder.join(CONFIG), &config, Some(stored).filter(|_| !paths.is_empty()), &name)?;
     let paths = if paths.is_empty() { vec![folder.join(CONFIG)] } else { paths };
-    Ok(OpenedModel { paths, ..OpenedModel::of_mlx(mlx, name) })
+    Ok(OpenedModel { paths, ..OpenedModel::of_model(model, name) })
 }
 
 /// Opens the model of a manifest in Ollama's store.
@@ -79,14 +68,15 @@ pub(super) fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
     let place = |layer: &ManifestLayer| blob(root, layer).ok_or_else(|| broken("its manifest has an invalid digest".to_owned()));
     let named = |name: &str| manifest.of_kind("json").find(|layer| layer.name() == Some(name));
     let of_model = named(CONFIG).ok_or_else(|| broken(format!("its manifest has no {CONFIG}")))?;
-    let config = config(&place(of_model)?)?;
+    let described = place(of_model)?;
+    let config = text_of(&described)?;
     let mut stored = Stored::default();
-    let mut layers = OllamaLayers { draft: named("draft/config.json").is_some(), ..OllamaLayers::default() };
+    let mut layers = TensorLayers { draft: named("draft/config.json").is_some(), ..TensorLayers::default() };
     let mut paths = Vec::new();
     for layer in manifest.of_kind("tensor") {
         let path = place(layer)?;
-        let (header, size) = read(&path)?;
-        let told = layer.size().unwrap_or(size);
+        let header = read(&path)?;
+        let told = layer.size().unwrap_or(header.data_end);
         if told != header.data_end {
             return Err(broken(format!(
                 "its manifest gives the layer {} {told} bytes, but its blob's header describes {}: run 'ollama pull {}' to \
@@ -97,12 +87,8 @@ pub(super) fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
             )));
         }
         layers.layers += 1;
-        layers.bytes += Bytes(told);
-        let tensors = header.tensors.into_iter().map(|tensor| StoredTensor {
-            name: text::one_line(&tensor.name).into_owned(),
-            array: Array { dtype: tensor.dtype, shape: tensor.shape },
-        });
-        stored.tensors.extend(tensors);
+        layers.bytes = layers.bytes.saturating_add(told);
+        stored.add(header).map_err(|name| broken(format!("tensor '{name}' is in two of its blobs")))?;
         paths.push(path);
     }
     if let Some(about) = manifest.config() {
@@ -113,11 +99,10 @@ pub(super) fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
     }
     let knobs = manifest.of_kind("params").next().map(place).transpose()?;
     let knobs = knobs.map(|path| params(&path)).transpose().map_err(broken)?.unwrap_or_default();
-    stored.bytes = layers.bytes;
-    stored.ollama = Some(layers);
-    let mlx = MlxModel::new(config, Some(stored));
+    stored.manifest = Some(layers);
+    let model = model(&described, &config, Some(stored), &entry.name)?;
     let read_from = ReadFrom::Store(entry.store);
-    Ok(OpenedModel { paths, knobs, read_from, ..OpenedModel::of_mlx(mlx, entry.name.clone()) })
+    Ok(OpenedModel { paths, knobs, read_from, ..OpenedModel::of_model(model, entry.name.clone()) })
 }
 
 /// What is read of a manifest's configuration.
@@ -127,14 +112,18 @@ struct Configuration {
     file_type: String,
 }
 
-fn config(path: &Path) -> Result<ModelConfig, SourceError> {
-    let text = files::text(path, MAX_CONFIG_BYTES as u64).map_err(|reason| damaged(path, reason))?;
-    let text = text.ok_or_else(|| SourceError::Missing { path: path.to_owned() })?;
-    ModelConfig::read(text.as_bytes()).map_err(|error| damaged(path, error.to_string()))
+fn text_of(path: &Path) -> Result<String, SourceError> {
+    let text = files::text(path, MAX_TEXT).map_err(|reason| damaged(path, reason))?;
+    text.ok_or_else(|| SourceError::Missing { path: path.to_owned() })
 }
 
-/// The header of a file, and the file's size.
-fn read(path: &Path) -> Result<(Header, u64), SourceError> {
+fn model(path: &Path, config: &str, stored: Option<Stored>, name: &str) -> Result<Model, SourceError> {
+    let made = Model::of_safetensors(config.as_bytes(), stored, name);
+    made.map_err(|error: ModelError| damaged(path, error.to_string()))
+}
+
+/// The header of a file.
+fn read(path: &Path) -> Result<Header, SourceError> {
     let of = |error: safetensors::SafetensorsError| match error {
         safetensors::SafetensorsError::Cancelled => SourceError::Cancelled,
         safetensors::SafetensorsError::Read { error, .. } => SourceError::system(path, error),
@@ -143,7 +132,7 @@ fn read(path: &Path) -> Result<(Header, u64), SourceError> {
     let mut file = LocalFile::open(path)?;
     let header = safetensors::read(&mut file).map_err(of)?;
     safetensors::check_length(&header, file.len()).map_err(of)?;
-    Ok((header, file.len()))
+    Ok(header)
 }
 
 /// The files of weights in a folder: those of its index, or else as mlx-lm finds them.
@@ -186,7 +175,7 @@ struct Index {
 
 fn index(folder: &Path) -> Result<Option<Index>, SourceError> {
     let path = folder.join(INDEX);
-    let Some(text) = files::text(&path, MAX_CONFIG_BYTES as u64).map_err(|reason| damaged(&path, reason))? else {
+    let Some(text) = files::text(&path, MAX_TEXT).map_err(|reason| damaged(&path, reason))? else {
         return Ok(None);
     };
     let read: Result<Index, _> = serde_json::from_str(&text);
@@ -194,18 +183,13 @@ fn index(folder: &Path) -> Result<Option<Index>, SourceError> {
 }
 
 /// That every tensor of the index is in a file.
-fn listed(folder: &Path, places: &BTreeMap<String, PathBuf>) -> Result<(), SourceError> {
+fn listed(folder: &Path, stored: &Stored) -> Result<(), SourceError> {
     let Some(index) = index(folder)? else { return Ok(()) };
-    let missing = index.weight_map.iter().find(|(name, _)| !places.contains_key(text::one_line(name).as_ref()));
+    let missing = index.weight_map.iter().find(|(name, _)| stored.tensor(&text::one_line(name)).is_none());
     missing.map_or(Ok(()), |(name, file)| {
         let (name, file) = (text::quoted(name).into_owned(), text::quoted(file).into_owned());
         Err(damaged(folder, format!("{INDEX} says that {file} has tensor '{name}', but it has not: download it again")))
     })
-}
-
-fn shown(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    text::quoted(&name).into_owned()
 }
 
 fn damaged(path: &Path, reason: String) -> SourceError {

@@ -55,7 +55,7 @@ impl PromptSpeed {
     /// # Errors
     /// Why no figure would be honest, as one clause.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64, tokens: u64) -> Result<Self, String> {
-        if plan.mlx.is_some() {
+        if model.mlx.is_some() {
             return Err("how fast MLX reads a prompt is not modelled".to_owned());
         }
         if plan.outcome() == Outcome::DoesNotFit {

@@ -116,7 +116,7 @@ pub(super) fn plan(case: Case<'_>, mut placement: Placement) -> Plan {
         graph,
         totals,
         estimate,
-        mlx: None,
+        load_check: None,
         own_caches: case.own_caches,
         v_transposed: None,
         offloaded,

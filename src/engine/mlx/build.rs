@@ -10,9 +10,7 @@ use crate::engine::error::EngineError;
 use crate::engine::llama_cpp::PreparedModel;
 use crate::machine::Machine;
 use crate::model::mlx::{Allocator, Architecture, Basis, Heads, LayerCache, MlxModel, MlxWeights};
-use crate::plan::{
-    Confidence, DevicePlan, LayerPlan, MlxFigures, Part, Plan, Term, Totals, Uncertainty, Verdict, Why,
-};
+use crate::plan::{Confidence, DevicePlan, LayerPlan, Part, Plan, Term, Totals, Uncertainty, Verdict, Why};
 use crate::safetensors::Dtype;
 use crate::settings::{EngineId, InEffect};
 use crate::units::{Bytes, Tokens};
@@ -67,14 +65,8 @@ impl MlxCase<'_> {
         }
         let after_prompt = self.all(&moments.after_prompt);
         (held.graph, held.after_prompt) = (graph.full.bytes, Some(after_prompt));
-        let figures = MlxFigures {
-            after_prompt,
-            chunk: self.feed.chunk.unwrap_or(1),
-            files: self.mlx.stored.as_ref().filter(|_| self.mlx.asked.is_none()).map(|stored| stored.bytes),
-            load_check: None,
-        };
         let offloaded = if device.gpu.is_some() { layers.len() } else { 0 };
-        notes.extend(self.notes(&devices[place], &figures, &device));
+        notes.extend(self.notes(&devices[place], after_prompt, &device));
         notes.extend(basis_note(self.basis).map(str::to_owned));
         let mut plan = Plan {
             engine: self.engine,
@@ -91,7 +83,7 @@ impl MlxCase<'_> {
             graph,
             estimate: None,
             own_caches: None,
-            mlx: Some(figures),
+            load_check: None,
             v_transposed: None,
             offloaded,
             refusal,
@@ -167,19 +159,20 @@ impl MlxCase<'_> {
         placed
     }
 
-    fn notes(&self, on: &DevicePlan, figures: &MlxFigures, device: &MlxDevice<'_>) -> Vec<String> {
+    fn notes(&self, on: &DevicePlan, after_prompt: Bytes, device: &MlxDevice<'_>) -> Vec<String> {
         let mut notes = vec![format!(
             "nothing is reserved: {} tokens in use hold {} of cache, and {} when all but the last of a prompt of this length \
              is read",
             Tokens(self.feed.prompt),
             on.cache,
-            figures.after_prompt
+            after_prompt
         )];
         notes.push(format!(
             "each 256th token a cache is copied into a larger one: for that moment up to {} more, seen was one layer's",
             on.cache
         ));
-        if let Some(files) = figures.files.filter(|files| *files > on.weights + Bytes::mib(1)) {
+        let files = self.mlx.stored.as_ref().filter(|_| self.mlx.asked.is_none()).map(|stored| Bytes(stored.bytes));
+        if let Some(files) = files.filter(|files| *files > on.weights + Bytes::mib(1)) {
             notes.push(format!(
                 "{} of the files' {files} are not kept in memory: towers, heads and tensors that this program drops",
                 files - on.weights

@@ -61,15 +61,13 @@ pub(super) fn plan(RequestParts { model, machine, settings }: RequestParts<'_>) 
         draft_caches,
     };
     let in_files = weights.bytes(crate::model::mlx::Allocator::Data);
-    let stored = mlx.stored.as_ref().and_then(|stored| stored.ollama.as_ref());
-    let need = stored.filter(|_| mlx.asked.is_none()).map_or(Bytes(in_files), |layers| layers.bytes);
+    let stored = mlx.stored.as_ref().and_then(|stored| stored.manifest.as_ref());
+    let need = stored.filter(|_| mlx.asked.is_none()).map_or(Bytes(in_files), |layers| Bytes(layers.bytes));
     if let Err(error) = &mlx.architecture {
         return Err(EngineError::Model(format!("{error}; only the check before a load is known: it asks for {}", gib(need))));
     }
     let mut plan = case.plan(weights, effect, notes)?;
-    if let Some(figures) = &mut plan.mlx {
-        figures.load_check = Some(need);
-    }
+    plan.load_check = Some(need);
     say(&mut plan, mlx);
     if settings.gpu_layers != GpuLayers::Count(0)
         && let Some(gpu) = MlxDevice::of(machine).gpu
@@ -117,7 +115,7 @@ fn say(plan: &mut Plan, mlx: &MlxModel) {
     plan.notes.push(format!(
         "the size in 'ollama ps' rises by up to {SNAPSHOTS} of snapshots of other chats, and stays until the model is unloaded"
     ));
-    let stored = mlx.stored.as_ref().and_then(|stored| stored.ollama.as_ref());
+    let stored = mlx.stored.as_ref().and_then(|stored| stored.manifest.as_ref());
     if stored.is_some_and(|layers| layers.draft) {
         plan.notes.push("a draft model is loaded with it; Gemma 4's reads the target's cache and has none".to_owned());
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::gguf::{FileType, NotAFileType};
-use crate::model::mlx::MODE_NAMES;
+use crate::model::mlx::modes::MODE_NAMES;
 
 /// Who makes files of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,8 @@ use serde_json::{Map, Value as Json};
 use crate::gguf::{Elements, Value};
 use crate::model::config::ModelConfig;
 use crate::model::expression::{self, Words};
-use crate::model::mlx::{Architecture, MlxError};
+use super::error::MlxError;
+use super::modules::Architecture;
 use crate::model::{Model, TensorGroup};
 
 const TABLE: &str = include_str!("../../../assets/mlx-from-gguf.txt");

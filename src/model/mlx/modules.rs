@@ -1,9 +1,9 @@
 //! The modules of a model's class and the caches of its layers, as mlx-lm makes them of `config.json`.
 
-use super::MlxError;
+use super::error::MlxError;
 use super::families::{CacheRow, Family, Kind, Row};
 use super::words::LayerWords;
-use crate::model::MAX_BLOCKS;
+use crate::model::limit::MAX_BLOCKS;
 use crate::model::config::ModelConfig;
 
 /// A model as its class in mlx-lm makes it.

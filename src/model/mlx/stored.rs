@@ -1,16 +1,15 @@
 //! A model whose weights are safetensors: what its files hold, and what each program holds of it in memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::array::Array;
-use super::modes::{Mode, Scheme, Width};
+use super::error::MlxError;
+use super::modes::{MODE_NAMES, Mode, Scheme, Width};
 use super::modules::Architecture;
 use super::ollama_types::{self, Importer, OllamaType};
 use super::weights::{self, MlxWeights, ModuleWeights};
-use super::MlxError;
 use crate::model::config::ModelConfig;
-use crate::safetensors::Dtype;
-use crate::units::Bytes;
+use crate::safetensors::{Dtype, Stored, Tensor};
 
 /// A model whose weights are safetensors, or would be.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,39 +22,6 @@ pub struct MlxModel {
     pub stored: Option<Stored>,
     /// The mode that was asked for instead of that of the files.
     pub asked: Option<&'static str>,
-}
-
-/// What files hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stored {
-    /// The tensors.
-    pub tensors: Vec<StoredTensor>,
-    /// Bytes of the files, headers included.
-    pub bytes: Bytes,
-    /// What Ollama's manifest says; none of a folder.
-    pub ollama: Option<OllamaLayers>,
-}
-
-/// A tensor of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredTensor {
-    /// Its name.
-    pub name: String,
-    /// Its type and shape.
-    pub array: Array,
-}
-
-/// What a manifest of Ollama says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OllamaLayers {
-    /// Layers of tensors.
-    pub layers: usize,
-    /// Their sizes in all, headers included: what the check before a load asks for.
-    pub bytes: Bytes,
-    /// `file_type` of its configuration.
-    pub file_type: String,
-    /// A draft model is among the tensors.
-    pub draft: bool,
 }
 
 /// How the arrays of weights are known.
@@ -78,7 +44,7 @@ impl MlxModel {
     /// The type that its weights were trained or converted in.
     pub fn source_dtype(&self) -> Dtype {
         if let Some(stored) = self.stored.as_ref().filter(|stored| !stored.tensors.is_empty()) {
-            return weights::source_dtype(stored.tensors.iter().map(|tensor| &tensor.array));
+            return weights::source_dtype(stored.tensors.iter().map(|tensor| (tensor.dtype, tensor.bytes)));
         }
         match self.config.dtype() {
             Some("float16") => Dtype::F16,
@@ -114,9 +80,7 @@ impl MlxModel {
     pub fn in_mlx_lm(&self) -> Result<(MlxWeights, Basis), MlxError> {
         let model = self.architecture.as_ref().map_err(Clone::clone)?;
         if let (None, Some(stored)) = (self.asked, &self.stored) {
-            let tensors: HashMap<&str, &Array> =
-                stored.tensors.iter().map(|tensor| (tensor.name.as_str(), &tensor.array)).collect();
-            if let Some(found) = MlxWeights::stored(model, &tensors) {
+            if let Some(found) = MlxWeights::stored(model, stored) {
                 return Ok((found, Basis::Headers));
             }
         }
@@ -157,10 +121,11 @@ impl MlxModel {
     fn published(&self, stored: &Stored, stacks: bool) -> Vec<(String, Array)> {
         let mut experts: BTreeMap<String, (u64, Array)> = BTreeMap::new();
         let mut all = Vec::with_capacity(stored.tensors.len());
-        for StoredTensor { name, array } in &stored.tensors {
+        for Tensor { name, dtype, shape, .. } in &stored.tensors {
+            let array = Array { dtype: *dtype, shape: shape.clone() };
             match expert_of(name).filter(|_| stacks) {
-                Some(whole) => experts.entry(whole).or_insert_with(|| (0, array.clone())).0 += 1,
-                None => all.push((name.clone(), array.clone())),
+                Some(whole) => experts.entry(whole).or_insert((0, array)).0 += 1,
+                None => all.push((name.clone(), array)),
             }
         }
         all.extend(experts.into_iter().map(|(name, (count, array))| {
@@ -183,8 +148,8 @@ impl MlxModel {
 
     /// The name of how it is quantised, where it has one.
     pub fn label(&self) -> Option<&'static str> {
-        let known = |name: &str| super::MODE_NAMES.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
-        let file_type = || Some(self.stored.as_ref()?.ollama.as_ref()?.file_type.as_str());
+        let known = |name: &str| MODE_NAMES.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
+        let file_type = || Some(self.stored.as_ref()?.manifest.as_ref()?.file_type.as_str());
         if let Some(name) = self.asked.or_else(|| file_type().and_then(known)) {
             return known(name).or(self.asked);
         }

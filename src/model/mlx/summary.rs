@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::MlxError;
 use super::array::Allocator;
+use super::error::MlxError;
 use super::modes::Mode;
+use super::modules::{Architecture, Module};
 use super::ollama_types::OllamaType;
 use super::stored::MlxModel;
 use crate::model::config::ModelConfig;
@@ -12,6 +13,7 @@ use crate::gguf::{Endian, Header, Metadata, Value};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
+use crate::safetensors::Stored;
 use crate::units::Bytes;
 
 impl MlxModel {
@@ -70,6 +72,14 @@ impl MlxModel {
 }
 
 impl Model {
+    /// A model of the text of its `config.json`, and of its files where there are some.
+    ///
+    /// # Errors
+    /// If the text is no `config.json` of a model, or its layers are not plausible.
+    pub fn of_safetensors(config: &[u8], files: Option<Stored>, name: &str) -> Result<Self, ModelError> {
+        Self::of_mlx(MlxModel::new(ModelConfig::read(config)?, files), name)
+    }
+
     /// A model whose weights are safetensors.
     ///
     /// # Errors
@@ -77,15 +87,15 @@ impl Model {
     pub fn of_mlx(mlx: MlxModel, name: &str) -> Result<Self, ModelError> {
         let mut model = Self::from_header(mlx.header(name), name)?;
         // the files of Ollama hold what it keeps; else mlx-lm's class says what is a weight
-        let in_memory = if mlx.stored.as_ref().is_some_and(|stored| stored.ollama.is_some()) {
+        let in_memory = if mlx.stored.as_ref().is_some_and(|stored| stored.manifest.is_some()) {
             mlx.in_ollama()
         } else {
             mlx.in_mlx_lm()
         };
         let bytes = in_memory.map_or(0, |(weights, _)| weights.bytes(Allocator::Data));
         model.bytes = Bytes(bytes);
-        model.file_bytes = mlx.stored.as_ref().filter(|_| mlx.asked.is_none()).map_or(model.bytes, |stored| stored.bytes);
-        model.parameters = mlx.architecture.as_ref().map_or(0, super::Architecture::parameters);
+        model.file_bytes = mlx.stored.as_ref().filter(|_| mlx.asked.is_none()).map_or(model.bytes, |stored| Bytes(stored.bytes));
+        model.parameters = mlx.architecture.as_ref().map_or(0, Architecture::parameters);
         model.active_parameters = mlx.active_parameters(model.parameters);
         model.file_type = mlx.label();
         model.mlx = Some(Arc::new(mlx));
@@ -129,7 +139,7 @@ impl Model {
     }
 }
 
-impl super::Module {
+impl Module {
     /// Whether it is the experts of one projection.
     pub fn is_of_experts(&self) -> bool {
         let is_stack = self.quantised && self.arrays.first().is_some_and(|leaf| leaf.shape.len() == 3);

@@ -1,12 +1,10 @@
 //! The bytes of a model's weights in memory.
 
-use std::collections::HashMap;
-
-use super::MlxError;
+use super::error::MlxError;
 use super::array::{Allocator, Array};
 use super::modes::{self, Mode};
 use super::modules::{Architecture, Module};
-use crate::safetensors::Dtype;
+use crate::safetensors::{Dtype, Stored};
 
 /// The arrays of a quantised matrix besides its words.
 const QUANTISED: [&str; 3] = ["scales", "biases", "global_scale"];
@@ -49,10 +47,11 @@ impl MlxWeights {
 
     /// Those that the files hold of `model`; none where some module's are not among them under mlx-lm's names, because the
     /// class makes them of others.
-    pub fn stored(model: &Architecture, tensors: &HashMap<&str, &Array>) -> Option<Self> {
+    pub fn stored(model: &Architecture, files: &Stored) -> Option<Self> {
         let found = |path: &str, name: &str| {
             let whole = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            tensors.get(whole.as_str()).map(|array| (name.to_owned(), (*array).clone()))
+            let tensor = files.tensor(&whole)?;
+            Some((name.to_owned(), Array { dtype: tensor.dtype, shape: tensor.shape.clone() }))
         };
         let one = |module: &Module| {
             let own = module.arrays.iter().map(|leaf| found(&module.path, &leaf.name)).collect::<Option<Vec<_>>>()?;
@@ -63,7 +62,7 @@ impl MlxWeights {
         let modules: Vec<ModuleWeights> = model.modules.iter().map(one).collect::<Option<_>>()?;
         let arrays = || modules.iter().flat_map(|module| &module.arrays);
         let floating = arrays().any(|(name, array)| name == "scales" && array.dtype == Dtype::U8);
-        let dtype = source_dtype(arrays().map(|(_, array)| array));
+        let dtype = source_dtype(arrays().map(|(_, array)| (array.dtype, array.bytes())));
         Some(Self { activations: activations(dtype, floating), modules })
     }
 
@@ -83,12 +82,12 @@ impl MlxWeights {
     }
 }
 
-/// The type that most of these arrays are in which are not quantised; bfloat16 where none says.
-pub fn source_dtype<'a>(arrays: impl Iterator<Item = &'a Array>) -> Dtype {
+/// The type that most of these arrays, with their bytes, are in which are not quantised; bfloat16 where none says.
+pub fn source_dtype(arrays: impl Iterator<Item = (Dtype, u64)>) -> Dtype {
     let mut bytes = [(Dtype::Bf16, 0_u64), (Dtype::F16, 0), (Dtype::F32, 0)];
-    for array in arrays {
-        if let Some((_, sum)) = bytes.iter_mut().find(|(dtype, _)| *dtype == array.dtype) {
-            *sum = sum.saturating_add(array.bytes());
+    for (of, size) in arrays {
+        if let Some((_, sum)) = bytes.iter_mut().find(|(dtype, _)| *dtype == of) {
+            *sum = sum.saturating_add(size);
         }
     }
     bytes.iter().rev().max_by_key(|(_, sum)| *sum).map_or(Dtype::Bf16, |(dtype, _)| *dtype)
