@@ -31,6 +31,7 @@ mod goal;
 mod knobs;
 mod launch;
 pub mod llama_cpp;
+pub mod mlx;
 pub mod ollama;
 mod plan_request;
 mod preflight;
@@ -63,6 +64,7 @@ pub fn of(engine: EngineId) -> &'static dyn Engine {
     match engine {
         EngineId::Ollama => &ollama::Ollama,
         EngineId::LlamaCpp => &llama_cpp::LlamaCpp,
+        EngineId::Mlx => &mlx::Mlx,
         EngineId::Ollama024 => &estimator::OLLAMA_024,
         EngineId::Ollama011 => &estimator::OLLAMA_011,
     }
@@ -73,20 +75,25 @@ pub fn running_llama_cpp(engine: EngineId) -> Option<&'static dyn RunsLlamaCpp> 
     match engine {
         EngineId::Ollama => Some(&ollama::Ollama),
         EngineId::LlamaCpp => Some(&llama_cpp::LlamaCpp),
-        EngineId::Ollama024 | EngineId::Ollama011 => None,
+        EngineId::Mlx | EngineId::Ollama024 | EngineId::Ollama011 => None,
     }
 }
 
 /// The same, if it estimates.
 pub const fn estimating(engine: EngineId) -> Option<&'static Estimator> {
     match engine {
-        EngineId::Ollama | EngineId::LlamaCpp => None,
+        EngineId::Ollama | EngineId::LlamaCpp | EngineId::Mlx => None,
         EngineId::Ollama024 => Some(&estimator::OLLAMA_024),
         EngineId::Ollama011 => Some(&estimator::OLLAMA_011),
     }
 }
 
 impl PlanRequest {
+    /// Its engine, if that runs llama.cpp for this model: Ollama runs what is stored as safetensors otherwise.
+    fn llama_cpp_engine(&self) -> Option<&'static dyn RunsLlamaCpp> {
+        running_llama_cpp(self.engine).filter(|_| self.model.mlx.is_none())
+    }
+
     /// Plans the request.
     ///
     /// # Errors
@@ -144,7 +151,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn launch(&self) -> Result<Option<Launch>, EngineError> {
-        running_llama_cpp(self.engine).map(|engine| engine.launch(self.parts())).transpose()
+        self.llama_cpp_engine().map(|engine| engine.launch(self.parts())).transpose()
     }
 
     /// The starts of llama-server until one succeeds, or is given up; none from an engine that starts none.
@@ -152,7 +159,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn starts(&self) -> Result<Option<ServerStarts>, EngineError> {
-        let Some(engine) = running_llama_cpp(self.engine) else { return Ok(None) };
+        let Some(engine) = self.llama_cpp_engine() else { return Ok(None) };
         let failures = engine.launch(self.parts())?.failures;
         engine.starts(self.parts(), failures)
     }
@@ -162,7 +169,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn resolved(&self) -> Result<Option<ResolvedRequest>, EngineError> {
-        running_llama_cpp(self.engine).map(|engine| engine.resolve(self.parts())).transpose()
+        self.llama_cpp_engine().map(|engine| engine.resolve(self.parts())).transpose()
     }
 
     /// The same with what a fit of llama.cpp decides set, so that it decides the same whatever is free; none from an
@@ -310,9 +317,9 @@ mod tests {
             (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
         for engine in EngineId::ALL {
             let facts = engine.facts();
-            let estimates = estimating(engine).is_some();
-            assert_eq!(estimates, facts.releases.is_empty(), "{engine}: it estimates, or it runs llama.cpp");
-            assert_eq!(estimates, running_llama_cpp(engine).is_none(), "{engine}");
+            let (estimates, runs) = (estimating(engine).is_some(), running_llama_cpp(engine).is_some());
+            assert_eq!(runs, !facts.releases.is_empty(), "{engine}: it runs llama.cpp, or it has no releases of it");
+            assert!(!(estimates && runs), "{engine}");
             assert!(!facts.starts_llama_server || facts.is_ollama, "{engine}");
             // llama.cpp cannot read a model without tensors
             if let Ok(plan) = plan(engine, &model, &machine, &settings) {

@@ -18,6 +18,7 @@
 //! - [`text`]: cleans text from files, networks and drivers before it is shown.
 //! - [`budget`]: what a conversation with servers, or a text that somebody else wrote, may cost.
 //! - [`gguf`]: parses untrusted bytes into a [`gguf::Header`].
+//! - [`safetensors`]: the same of safetensors files, which MLX runs.
 //! - [`model`]: a [`model::Model`]: hyperparameters, and weights per layer.
 //! - [`machine`]: GPUs and RAM as plain values.
 //! - [`settings`]: the knobs with their ranges and stops, and the settings in effect.
@@ -82,6 +83,7 @@ pub mod observed;
 pub mod page;
 pub mod plan;
 pub mod question;
+pub mod safetensors;
 pub mod settings;
 pub mod speed;
 pub mod teach;

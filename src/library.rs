@@ -239,7 +239,10 @@ impl Item {
     /// Its size on disk if it is in a store, or why it cannot be opened.
     pub fn on_disk(&self) -> Option<Result<Bytes, &str>> {
         match &self.header {
-            HeaderLocation::Stored(store::StoreEntry { state: EntryState::Whole { size, .. }, .. }) => Some(Ok(*size)),
+            HeaderLocation::Stored(store::StoreEntry {
+                state: EntryState::Whole { size, .. } | EntryState::Tensors { size },
+                ..
+            }) => Some(Ok(*size)),
             HeaderLocation::Stored(store::StoreEntry { state: EntryState::Broken(why), .. }) => Some(Err(why)),
             _ => None,
         }
@@ -272,7 +275,9 @@ impl Item {
     fn read(&self, roots: &Roots) -> Result<Package, String> {
         match &self.header {
             HeaderLocation::Stored(entry) => match &entry.state {
-                EntryState::Whole { .. } => packaged(source::stored(entry, &mut source::no_progress)),
+                EntryState::Whole { .. } | EntryState::Tensors { .. } => {
+                    packaged(source::stored(entry, &mut source::no_progress))
+                }
                 EntryState::Broken(why) => Err(why.clone()),
             },
             HeaderLocation::BuiltIn(entry, quant) => {

@@ -17,8 +17,12 @@
 //! # Ok::<(), &str>(())
 //! ```
 
+pub mod config;
+pub mod expression;
 mod hyper;
+mod limit;
 pub mod mixture;
+pub mod mlx;
 mod projector;
 pub mod quantise;
 
@@ -29,14 +33,14 @@ use crate::text;
 use crate::units::Bytes;
 use hyper::TensorGroups;
 use mixture::basis::Mixture;
+use mlx::MlxModel;
 
 pub use hyper::ModelSummary;
 pub use hyper::TensorGroup;
 pub use hyper::{Experts, Hyperparameters, Ssm};
+pub use limit::MAX_BLOCKS;
 pub use projector::{MissingProjector, Modalities, Projector};
 
-/// Upper limit of the number of blocks: over a hundred times that of the largest published models.
-pub const MAX_BLOCKS: u64 = 1 << 14;
 /// Tables of which a token looks up a row or a few, by the first part of their names.
 const LOOKED_UP: [&str; 4] = ["token_embd", "per_layer_token_embd", "position_embd", "token_types"];
 /// Prefix of references to the built-in catalogue.
@@ -68,6 +72,8 @@ pub struct Model {
     pub file_bytes: Bytes,
     /// Hyperparameters.
     pub hyper: Hyperparameters,
+    /// The model as MLX runs it, if its weights are safetensors; the header then has only key facts of it.
+    pub mlx: Option<Arc<MlxModel>>,
     /// The projector that it would need to read more than text; none if it has one or needs none, or if its source does
     /// not say.
     pub missing_projector: Option<MissingProjector>,
@@ -79,6 +85,9 @@ pub struct Model {
 /// Why a header does not describe a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
+    /// What describes a model of safetensors is damaged.
+    #[error(transparent)]
+    Config(#[from] config::ConfigError),
     /// Nothing can be planned without this key.
     #[error("the header has no key '{0}' holding a {1}: this is not a language model that can be planned")]
     MissingKey(String, &'static str),
@@ -151,6 +160,7 @@ impl Model {
             bytes,
             file_bytes,
             hyper,
+            mlx: None,
             missing_projector: None,
             dated: None,
             groups,

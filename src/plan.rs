@@ -77,6 +77,8 @@ pub struct Plan {
     pub totals: Totals,
     /// The estimator's own figures; none from an engine that measures.
     pub estimate: Option<Estimate>,
+    /// What Ollama's check before a load asks for; only of models stored as safetensors, whose files it adds up.
+    pub load_check: Option<Bytes>,
     /// The caches of Ollama's own engine, if it runs the model and the plan only estimates them.
     pub own_caches: Option<OwnCaches>,
     /// Whether V is stored transposed, as required without flash attention: llama.cpp lays out its caches before the

@@ -29,6 +29,7 @@ mod remote;
 pub mod roots;
 #[cfg(feature = "net")]
 pub mod running;
+mod safetensors;
 pub mod store;
 mod tag;
 

@@ -144,6 +144,8 @@ fn must_be_refused(engine: EngineId, settings: &Settings) -> bool {
     let zero = settings.parallel == Some(0) || settings.batch == Some(0);
     match engine {
         EngineId::Ollama | EngineId::Ollama024 | EngineId::Ollama011 => zero,
+        // these models are GGUF files
+        EngineId::Mlx => true,
         EngineId::LlamaCpp => {
             settings.batch.is_some_and(is_too_large)
                 || matches!(settings.ctx, Context::Tokens(tokens) if is_too_large(tokens))

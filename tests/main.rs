@@ -17,6 +17,7 @@ mod journeys;
 mod laws;
 mod llama_cpp;
 mod mixtures;
+mod mlx;
 mod model;
 #[cfg(feature = "net")]
 pub(crate) mod net;

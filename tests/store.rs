@@ -48,6 +48,7 @@ fn said(entries: &[StoreEntry]) -> Vec<(&str, &str)> {
         .iter()
         .map(|entry| match &entry.state {
             EntryState::Whole { .. } => (entry.name.as_str(), ""),
+            EntryState::Tensors { .. } => (entry.name.as_str(), "safetensors"),
             EntryState::Broken(reason) => (entry.name.as_str(), reason.as_str()),
         })
         .collect()
@@ -214,6 +215,7 @@ fn projectors_in_the_llama_cpp_cache_belong_to_their_repository() {
             EntryState::Whole { projector, .. } => {
                 (entry.name.as_str(), projector.as_ref().map(|path| path.file_name().unwrap().to_str().unwrap()))
             }
+            EntryState::Tensors { .. } => panic!("no GGUF file"),
             EntryState::Broken(reason) => panic!("{reason}"),
         })
         .collect();

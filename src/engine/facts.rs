@@ -75,35 +75,36 @@ enum KnobColumn {
     LlamaCpp,
     Ollama,
     Estimator,
+    Mlx,
 }
 
-/// The knobs in screen order, and when llama.cpp, an Ollama that starts llama-server and one that estimates offer them.
+/// The knobs in screen order, and when llama.cpp, an Ollama that starts llama-server, one that estimates and MLX offer them.
 /// Ollama's batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
 /// environment.
-const KNOBS: [(Knob, [KnobCondition; 3]); Knob::ALL.len()] = [
-    (Knob::Context, [Always, Always, Always]),
-    (Knob::Parallel, [Always, Always, Always]),
-    (Knob::Quant, [Always, Always, Always]),
-    (Knob::KvUnified, [KvCache, KvCache, Never]),
-    (Knob::CacheType, [OneCacheType, OneCacheType, Always]),
-    (Knob::CacheTypeK, [TwoCacheTypes, TwoCacheTypes, Never]),
-    (Knob::CacheTypeV, [TwoCacheTypes, TwoCacheTypes, Never]),
-    (Knob::FlashAttn, [KvCache, KvCache, Always]),
-    (Knob::Batch, [Always, Always, Always]),
-    (Knob::Ubatch, [Always, Raw, Never]),
-    (Knob::Outputs, [Always, Raw, Never]),
-    (Knob::GpuLayers, [Always, Always, Always]),
-    (Knob::CpuMoe, [Experts, Experts, Never]),
-    (Knob::MmprojDevice, [Projector, Never, Never]),
-    (Knob::ImageTokens, [ImageTokens, Never, Never]),
-    (Knob::TensorSplit, [SeveralGpus, SeveralGpus, Never]),
-    (Knob::Draft, [Draft, Never, Never]),
-    (Knob::DraftMax, [Draft, Never, Never]),
-    (Knob::LoadMode, [Always, Always, Never]),
-    (Knob::CacheRam, [Generates, Generates, Never]),
-    (Knob::PromptTokens, [Generates, Generates, Generates]),
-    (Knob::AnswerTokens, [Generates, Generates, Generates]),
-    (Knob::Cached, [Generates, Generates, Generates]),
+const KNOBS: [(Knob, [KnobCondition; 4]); Knob::ALL.len()] = [
+    (Knob::Context, [Always, Always, Always, Always]),
+    (Knob::Parallel, [Always, Always, Always, Always]),
+    (Knob::Quant, [Always, Always, Always, Never]),
+    (Knob::KvUnified, [KvCache, KvCache, Never, Never]),
+    (Knob::CacheType, [OneCacheType, OneCacheType, Always, KvCache]),
+    (Knob::CacheTypeK, [TwoCacheTypes, TwoCacheTypes, Never, Never]),
+    (Knob::CacheTypeV, [TwoCacheTypes, TwoCacheTypes, Never, Never]),
+    (Knob::FlashAttn, [KvCache, KvCache, Always, Never]),
+    (Knob::Batch, [Always, Always, Always, Always]),
+    (Knob::Ubatch, [Always, Raw, Never, Never]),
+    (Knob::Outputs, [Always, Raw, Never, Never]),
+    (Knob::GpuLayers, [Always, Always, Always, Never]),
+    (Knob::CpuMoe, [Experts, Experts, Never, Never]),
+    (Knob::MmprojDevice, [Projector, Never, Never, Never]),
+    (Knob::ImageTokens, [ImageTokens, Never, Never, Never]),
+    (Knob::TensorSplit, [SeveralGpus, SeveralGpus, Never, Never]),
+    (Knob::Draft, [Draft, Never, Never, Never]),
+    (Knob::DraftMax, [Draft, Never, Never, Never]),
+    (Knob::LoadMode, [Always, Always, Never, Never]),
+    (Knob::CacheRam, [Generates, Generates, Never, Never]),
+    (Knob::PromptTokens, [Generates, Generates, Generates, Never]),
+    (Knob::AnswerTokens, [Generates, Generates, Generates, Never]),
+    (Knob::Cached, [Generates, Generates, Generates, Never]),
 ];
 
 /// llama-server.
@@ -136,6 +137,17 @@ const OLLAMA: EngineFacts = EngineFacts {
     ..LLAMA_CPP
 };
 
+/// mlx-lm.
+const MLX: EngineFacts = EngineFacts {
+    releases: &[],
+    column: KnobColumn::Mlx,
+    starts_llama_server: false,
+    ctx_is_total: false,
+    counts_projectors: false,
+    uses_other_computers: false,
+    ..LLAMA_CPP
+};
+
 /// Ollama up to 0.24.
 const OLLAMA_024: EngineFacts = EngineFacts {
     releases: &[],
@@ -160,6 +172,7 @@ impl EngineId {
         match self {
             Self::Ollama => &OLLAMA,
             Self::LlamaCpp => &LLAMA_CPP,
+            Self::Mlx => &MLX,
             Self::Ollama024 => &OLLAMA_024,
             Self::Ollama011 => &OLLAMA_011,
         }

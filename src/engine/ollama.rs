@@ -3,6 +3,7 @@
 
 mod command;
 mod discovery;
+mod mlx_runner;
 mod ollama_ps;
 mod release;
 pub mod scheduler;
@@ -36,24 +37,37 @@ pub struct Ollama;
 impl Engine for Ollama {
     fn place(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
         let machine = &local_gpus_only(request.machine)?;
-        placed_by(&llama_cpp::place, RequestParts { machine, ..request }, fit_goal)
+        let request = RequestParts { machine, ..request };
+        match &request.model.mlx {
+            Some(_) => mlx_runner::plan(request).map(Some),
+            None => placed_by(&llama_cpp::place, request, fit_goal),
+        }
     }
 
     fn explain(&self, request: RequestParts<'_>, plan: &mut Plan) {
-        if let Ok(machine) = &local_gpus_only(request.machine) {
-            plan.doubt(doubt(RequestParts { machine, ..request }, plan));
+        if request.model.mlx.is_none() {
+            if let Ok(machine) = &local_gpus_only(request.machine) {
+                plan.doubt(doubt(RequestParts { machine, ..request }, plan));
+            }
+            explain_further(plan, request.settings);
         }
-        explain_further(plan, request.settings);
         request::say_unused(plan, request.machine);
     }
 
     fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
         let machine = local_gpus_only(request.machine)?;
-        summary_by(&llama_cpp::summary, RequestParts { machine: &machine, ..request }, fit_goal)
+        let request = RequestParts { machine: &machine, ..request };
+        match &request.model.mlx {
+            Some(_) => mlx_runner::plan(request).map(|plan| Some(PlanSummary::of(&plan))),
+            None => summary_by(&llama_cpp::summary, request, fit_goal),
+        }
     }
 
     fn preflight(&self, request: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
         let RequestParts { model, settings, .. } = request;
+        if model.mlx.is_some() {
+            return Ok(None);
+        }
         let machine = &local_gpus_only(request.machine)?;
         let of = |start: &ServerLaunch| {
             let llama_server =

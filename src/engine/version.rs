@@ -72,7 +72,7 @@ mod tests {
             choice.apply(&mut settings);
             assert_eq!(EngineVersion::of(choice.engine, &settings), choice);
         }
-        assert_eq!(EngineVersion::all().len(), 21);
+        assert_eq!(EngineVersion::all().len(), 22);
         assert_eq!(EngineVersion::all()[1].to_string(), "Ollama ≥ 0.30 · 2026-09");
     }
 }

@@ -261,7 +261,7 @@ fn base(name: &str) -> &str {
 }
 
 fn is_stored(entry: &StoreEntry, name: &str) -> bool {
-    let whole = matches!(entry.state, EntryState::Whole { .. });
+    let whole = matches!(entry.state, EntryState::Whole { .. } | EntryState::Tensors { .. });
     let file = entry.path.file_name().is_some_and(|file| file.to_str() == Some(base(name)));
     let tagged = entry.store == Store::Ollama && (entry.name == name || entry.name == format!("{name}:latest"));
     whole && (file || tagged)

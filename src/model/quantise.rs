@@ -33,6 +33,9 @@ const QUANTISATION_VERSION: u32 = 2;
 /// Why a model cannot be quantised to a file type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantiseError {
+    /// A mode of MLX for another model, or a model of MLX in another mode.
+    #[error("{0}")]
+    Mlx(String),
     /// The file type exists, but the quantiser does not produce it.
     #[error("llama.cpp's quantiser cannot produce {0}: use another quantisation, such as Q4_K_M or Q8_0")]
     NotMade(FileType),
@@ -119,6 +122,7 @@ impl Model {
             active_parameters: self.active_parameters,
             bytes,
             hyper: self.hyper.clone(),
+            mlx: None,
             missing_projector: self.missing_projector,
             dated: self.dated.clone(),
             groups: self.groups.clone(),
@@ -131,6 +135,9 @@ impl Model {
     /// If the quantiser itself would refuse, or nothing is known of such files.
     pub fn requantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
         let to = to.into();
+        if let Some(model) = self.in_mlx_mode(to)? {
+            return Ok(model);
+        }
         let mut model = self.in_quantisation(to)?;
         if self.is_quantised() {
             model.header.notes.push(format!("requantised: the size of the original weights as {to}"));

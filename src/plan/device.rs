@@ -30,6 +30,8 @@ pub struct DevicePlan {
     pub ram: InRam,
     /// KV or recurrent caches of its layers.
     pub cache: Bytes,
+    /// The caches when all but the last token of a prompt of this length is read; none from engines that reserve them.
+    pub after_prompt: Option<Bytes>,
     /// The compute graph's buffers.
     pub graph: Bytes,
     /// The model's compute buffer as the fit measures it, where a load takes another size.
@@ -107,6 +109,7 @@ impl DevicePlan {
             weights: Bytes::ZERO,
             ram: InRam::default(),
             cache: Bytes::ZERO,
+            after_prompt: None,
             graph: Bytes::ZERO,
             graph_measured: None,
             graph_pipelined: None,

@@ -833,10 +833,14 @@ flags! {
     }
     Quant {
         names: &["quant"], takes: Takes::Word("TYPE"), seen: Seen::Read, words: || FileType::ALL.iter().map(|ty| ty.name()).collect(),
-        help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, or as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …",
+        help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …, or in a mode of MLX: 4bit, 8bit, nvfp4, mixed_3_6, …",
         access: optional!(quant, quantisation, Quantisation::to_string),
     }
 }
+
+/// The options that mlx-lm has too, under other names.
+const MLX_READS: [Flag; 7] =
+    [Flag::Context, Flag::Parallel, Flag::Batch, Flag::Ubatch, Flag::KvType, Flag::Quant, Flag::RawSettings];
 
 impl Flag {
     /// Those that say which projector is loaded.
@@ -849,6 +853,8 @@ impl Flag {
             EngineId::LlamaCpp => llama_server,
             EngineId::Ollama => ollama != OllamaReads::No,
             EngineId::Ollama024 | EngineId::Ollama011 => estimators,
+            // what an option of every engine says is mlx-lm's own, if it has one
+            EngineId::Mlx => MLX_READS.contains(&self),
         }
     }
 

@@ -7,6 +7,7 @@ use std::{fmt, io};
 use super::http::{Url, WireError};
 use crate::gguf::GgufError;
 use crate::model::ModelError;
+use crate::safetensors::SafetensorsError;
 use crate::text;
 
 /// Why a model cannot be opened: what, where, and what to do.
@@ -15,7 +16,7 @@ use crate::text;
 pub enum SourceError {
     #[error("'{}' does not exist: check the path, or run 'plimsoll list' to see the models", PrintedPath(.path))]
     Missing { path: PathBuf },
-    #[error("'{}' is a folder: name a .gguf file in it", PrintedPath(.path))]
+    #[error("'{}' is a folder without config.json: name a .gguf file in it, or a folder with safetensors files and their config.json", PrintedPath(.path))]
     Folder { path: PathBuf },
     #[error("'{}' is a pipe or a device: name a .gguf file", PrintedPath(.path))]
     Device { path: PathBuf },
@@ -25,6 +26,10 @@ pub enum SourceError {
     System { path: PathBuf, error: io::Error },
     #[error("'{}': {error}", PrintedPath(.path))]
     Header { path: PathBuf, error: GgufError },
+    #[error("'{}': {error}", PrintedPath(.path))]
+    Safetensors { path: PathBuf, error: Box<SafetensorsError> },
+    #[error("'{}': {reason}", PrintedPath(.path))]
+    Damaged { path: PathBuf, reason: String },
     #[error("'{}', shard {number} of {count}, is missing: download it into the folder of the others", PrintedPath(.path))]
     MissingShard { path: PathBuf, number: u64, count: u64 },
     #[error(

@@ -8,6 +8,7 @@ use super::error::SourceError;
 use super::file::LocalFile;
 use super::progress::{Progress, ProgressCallback, ProgressSource, no_progress};
 use super::read_from::ReadFrom;
+use super::safetensors;
 use super::store::{EntryState, Store, StoreEntry, beside};
 use super::tag::TagParameters;
 use crate::catalogue;
@@ -55,11 +56,19 @@ pub struct OpenedModel {
     pub entry: Option<Box<str>>,
     /// What is known of its tensors' sizes, if they are those of a published file.
     pub mixture: Option<Mixture>,
+    /// The model, if its weights are safetensors; the header then has only key facts of it.
+    pub model: Option<Box<Model>>,
     /// Which source it was read from.
     pub read_from: ReadFrom,
 }
 
 impl OpenedModel {
+    /// A model whose weights are safetensors.
+    pub(super) fn of_model(model: Model, name: String) -> Self {
+        let header = model.header.clone();
+        Self { model: Some(Box::new(model)), ..Self::new(header, name) }
+    }
+
     /// A model without adapters, projector and tag parameters.
     pub(super) fn new(header: Header, name: String) -> Self {
         Self {
@@ -78,6 +87,7 @@ impl OpenedModel {
             reference: None,
             entry: None,
             mixture: None,
+            model: None,
             read_from: ReadFrom::default(),
         }
     }
@@ -148,6 +158,7 @@ pub fn stored(entry: &StoreEntry, on_progress: &mut ProgressCallback<'_>) -> Res
             read_from: ReadFrom::Store(entry.store),
             ..open(&entry.path, on_progress)?
         }),
+        EntryState::Tensors { .. } => safetensors::of_store(entry),
         EntryState::Broken(reason) => Err(SourceError::Broken { name: entry.name.clone(), reason: reason.clone() }),
     }
 }
@@ -228,8 +239,11 @@ impl OpenedModel {
         let blob = file.filter(|name| name.starts_with("sha256-")).map(str::to_owned);
         // errors name a file by its path
         let path = self.paths.first().map(|path| path.display().to_string());
-        let model = Model::from_header(self.header, &self.name)
-            .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
+        let model = match self.model {
+            Some(model) => Ok(*model),
+            None => Model::from_header(self.header, &self.name),
+        };
+        let model = model.map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
         let mut model = PreparedModel::from(model.from_catalogue(self.entry, self.mixture));
         let of_draft = draft.as_ref().and_then(|header| header.metadata.get("general.architecture")?.as_str());
         let of_draft = of_draft.map(DraftModel::of);

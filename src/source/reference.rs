@@ -15,6 +15,7 @@ use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
 use super::roots::Roots;
+use super::safetensors;
 use super::store::{self, StoreEntry, beside, ollama};
 use crate::catalogue::{self, Nearest, PREFIX as CATALOGUE};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
@@ -45,6 +46,9 @@ pub fn load(
 
 fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let path = expand_home(reference, roots);
+    if safetensors::is_one(&path) {
+        return safetensors::folder(&path);
+    }
     if path.is_file() {
         return file(&path, on_progress);
     }

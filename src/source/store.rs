@@ -76,6 +76,11 @@ pub enum EntryState {
         /// Parameters of its tag.
         knobs: TagParameters,
     },
+    /// It can, and its weights are safetensors: its path is that of the manifest.
+    Tensors {
+        /// Total size of its tensors' files.
+        size: Bytes,
+    },
     /// It cannot; the reason is one sentence without a full stop.
     Broken(String),
 }

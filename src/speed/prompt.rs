@@ -55,6 +55,9 @@ impl PromptSpeed {
     /// # Errors
     /// Why no figure would be honest, as one clause.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64, tokens: u64) -> Result<Self, String> {
+        if model.mlx.is_some() {
+            return Err("how fast MLX reads a prompt is not modelled".to_owned());
+        }
         if plan.outcome() == Outcome::DoesNotFit {
             return Err("the plan does not fit".to_owned());
         }

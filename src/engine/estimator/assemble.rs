@@ -116,6 +116,7 @@ pub(super) fn plan(case: Case<'_>, mut placement: Placement) -> Plan {
         graph,
         totals,
         estimate,
+        load_check: None,
         own_caches: case.own_caches,
         v_transposed: None,
         offloaded,

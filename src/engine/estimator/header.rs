@@ -201,6 +201,13 @@ impl ModelFacts {
     /// # Errors
     /// Where Ollama would fail: no tokens, an empty list of heads, a block count of another type than u32.
     pub fn of(model: &Model, release: OllamaRelease) -> Result<Self, EngineError> {
+        if model.mlx.is_some() {
+            return Err(EngineError::Model(format!(
+                "the weights of '{}' are safetensors, which {} does not run: use --engine mlx, or --engine ollama",
+                model.name,
+                release.engine()
+            )));
+        }
         let keys = OllamaKeys { model, release };
         let missing = |key: &str, kind: &str| {
             EngineError::Model(format!(

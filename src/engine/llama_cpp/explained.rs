@@ -58,6 +58,7 @@ impl PlanBuilder<'_> {
             layers,
             totals,
             estimate: None,
+            load_check: None,
             own_caches: None,
             v_transposed: self.details.memory.v_transposed(),
             verdict,

@@ -4,17 +4,16 @@
 //! The values of such a file are plain, so that a plan can be made; but llama.cpp never loads it. What each architecture
 //! asks for is a table, `assets/llama-cpp-loader.txt`, whose first lines explain it.
 
-mod expression;
 mod table;
 
 use std::collections::HashMap;
 use std::fmt;
 
-use self::expression::Words;
 use self::table::{Asked, Group, KeyType, Line, Range, Section};
 use super::hparams::Hparams;
 use super::weights::split_block;
 use crate::gguf::{ElementType, Endian, Header, Tensor, Value};
+use crate::model::expression::{self, Words};
 
 /// The most elements of a list of fixed size (`LLAMA_MAX_LAYERS` in `llama-hparams.h`, 0.1.161).
 const MAX_ELEMENTS: u64 = 512;

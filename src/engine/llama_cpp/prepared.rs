@@ -44,6 +44,12 @@ impl PreparedModel {
     /// When the build does not know the architecture, or the header lacks what it requires.
     pub fn llama_cpp(&self, build: impl Into<Build>) -> Result<&LoadedModel, EngineError> {
         let build = build.into();
+        if self.model.mlx.is_some() {
+            return Err(EngineError::Model(format!(
+                "the weights of '{}' are safetensors, which llama.cpp does not run: use --engine mlx, or --engine ollama",
+                self.model.name
+            )));
+        }
         LoadedModel::check_architecture(&self.model.header, build)?;
         self.loaded_by(ReleaseTraits::of(build))
     }

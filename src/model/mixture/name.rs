@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::gguf::{FileType, NotAFileType};
+use crate::model::mlx::modes::MODE_NAMES;
 
 /// Who makes files of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -201,7 +202,11 @@ impl FromStr for Quantisation {
             let packager = packager.or_else(|| own.starts_with(DYNAMIC).then_some(Packager::Unsloth));
             return Ok(Self { packager, name: own });
         }
-        let file_type: FileType = wanted.parse().map_err(|_| NotAFileType::of(text))?;
+        let Ok(file_type) = wanted.parse::<FileType>() else {
+            let of_mlx = MODE_NAMES.into_iter().find(|mode| plain(mode) == wanted).filter(|_| packager.is_none());
+            let name = of_mlx.ok_or_else(|| NotAFileType::of(text))?;
+            return Ok(Self { packager, name });
+        };
         Ok(Self { packager, name: file_type.name() })
     }
 }

@@ -142,13 +142,19 @@ fn entry(root: &Path, name: &OllamaName, manifest: PathBuf) -> StoreEntry {
 
 fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, EntryState), String> {
     let again = format!("run 'ollama pull {name}' to fetch it again");
-    let json = files::text(manifest, files::TEXT).map_err(|why| format!("its manifest {why}"))?;
-    let json = json.ok_or_else(|| format!("its manifest is gone: {again}"))?;
-    let manifest: Manifest =
-        serde_json::from_str(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))?;
+    let path_of_manifest = manifest;
+    let manifest = Manifest::read(path_of_manifest, name)?;
     let path =
         |layer: &ManifestLayer| blob(root, layer).ok_or_else(|| format!("its manifest has an invalid digest: {again}"));
     let of_kind = |kind: &str| manifest.of_kind(kind).map(path).collect::<Result<Vec<_>, _>>();
+    let tensors = of_kind("tensor")?;
+    if of_kind("model")?.is_empty() && !tensors.is_empty() {
+        if let Some(missing) = tensors.iter().find(|path| !path.exists()) {
+            return Err(format!("its blob {} is missing: {again}", short(missing)));
+        }
+        let size = manifest.of_kind("tensor").filter_map(ManifestLayer::size).map(Bytes).sum();
+        return Ok((path_of_manifest.to_owned(), EntryState::Tensors { size }));
+    }
     let model = path(manifest.model()?)?;
     let (models, projectors, adapters) = (of_kind("model")?, of_kind("projector")?, of_kind("adapter")?);
     let drafts = of_kind("draft")?;
@@ -156,8 +162,7 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, E
     let ggufs = models.iter().chain(&projectors).chain(&drafts);
     for (path, is_gguf) in ggufs.map(|path| (path, true)).chain(adapters.iter().map(|path| (path, false))) {
         if !path.exists() {
-            let blob = path.file_name().unwrap_or_default().to_string_lossy();
-            return Err(format!("its blob {} is missing: {again}", blob.get(..19).unwrap_or(&blob)));
+            return Err(format!("its blob {} is missing: {again}", short(path)));
         }
         // adapters may be in older formats
         size += if is_gguf { size_of(path)? } else { Bytes(fs::metadata(path).map_or(0, |about| about.len())) };
@@ -175,19 +180,27 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, E
     ))
 }
 
+/// The beginning of a blob's name.
+fn short(path: &Path) -> String {
+    let blob = path.file_name().unwrap_or_default().to_string_lossy();
+    blob.get(..19).unwrap_or(&blob).to_owned()
+}
+
 /// Reads the params layer at `path`.
-fn params(path: &Path) -> Result<TagParameters, String> {
+pub(in crate::source) fn params(path: &Path) -> Result<TagParameters, String> {
     let text = files::text(path, files::TEXT).map_err(|why| format!("its parameters: {why}"))?;
     Ok(text.map(|text| TagParameters::of_json(text.as_bytes())).unwrap_or_default())
 }
 
 /// The path of a layer's file.
-fn blob(root: &Path, layer: &ManifestLayer) -> Option<PathBuf> {
+pub(in crate::source) fn blob(root: &Path, layer: &ManifestLayer) -> Option<PathBuf> {
     layer.sha256().map(|hex| root.join("blobs").join(format!("sha256-{hex}")))
 }
 
 #[derive(Deserialize)]
 pub(in crate::source) struct Manifest {
+    #[serde(default)]
+    config: Option<ManifestLayer>,
     #[serde(default)]
     layers: Vec<ManifestLayer>,
 }
@@ -197,9 +210,30 @@ pub(in crate::source) struct Manifest {
 pub(in crate::source) struct ManifestLayer {
     media_type: String,
     digest: String,
+    #[serde(default)]
+    size: Option<u64>,
+    #[serde(default)]
+    name: Option<String>,
 }
 
 impl Manifest {
+    /// Reads the manifest at `path`, of the model `name`.
+    ///
+    /// # Errors
+    /// One sentence on why it cannot be read.
+    pub fn read(path: &Path, name: &str) -> Result<Self, String> {
+        let again = format!("run 'ollama pull {name}' to fetch it again");
+        // one with a layer for each tensor may be longer than what people write
+        let json = files::text(path, files::RECORD).map_err(|why| format!("its manifest {why}"))?;
+        let json = json.ok_or_else(|| format!("its manifest is gone: {again}"))?;
+        serde_json::from_str(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))
+    }
+
+    /// What describes the model: its configuration.
+    pub const fn config(&self) -> Option<&ManifestLayer> {
+        self.config.as_ref()
+    }
+
     /// The layers of a kind: `model`, `projector`, `adapter`, `params`.
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &ManifestLayer> {
         let kind = format!("application/vnd.ollama.image.{kind}");
@@ -221,6 +255,16 @@ impl Manifest {
 }
 
 impl ManifestLayer {
+    /// Bytes of its file, by the manifest.
+    pub const fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The name of a tensor or a file.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     /// The 64 hexadecimal digits of its `sha256:` digest; none for anything else, which must not get into a path or an
     /// address.
     pub fn sha256(&self) -> Option<&str> {

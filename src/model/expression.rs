@@ -1,4 +1,5 @@
-//! Expressions of the loader's table: whole numbers, `?:`, `||`, `&&`, comparisons, sums, products and `!`.
+//! Expressions of tables, such as those of the loader of llama.cpp and of the families of MLX: whole numbers, `?:`, `||`, `&&`,
+//! comparisons, sums, products and `!`.
 
 /// The values of an expression's words.
 pub trait Words {

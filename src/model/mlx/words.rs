@@ -1,0 +1,194 @@
+//! The words of the families' expressions: keys of `config.json`, what the class takes for missing ones, and the table's
+//! own words.
+
+use serde_json::{Map, Value};
+
+use super::families::Family;
+use crate::model::config::ModelConfig;
+use crate::model::expression::{self, Words};
+
+/// The words as one layer has them.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerWords<'a> {
+    /// The family.
+    pub family: &'a Family,
+    /// The keys.
+    pub config: &'a ModelConfig,
+    /// The layer; none where a path has none.
+    pub layer: Option<u64>,
+    /// Number of layers.
+    pub layers: u64,
+    /// How many of the table's words may be used: an expression of one knows those above it.
+    known: usize,
+}
+
+impl<'a> LayerWords<'a> {
+    /// The words of this layer.
+    pub fn new(family: &'a Family, config: &'a ModelConfig, layer: Option<u64>, layers: u64) -> Self {
+        Self { family, config, layer, layers, known: family.lets.len() }
+    }
+
+    /// The same of a layer.
+    #[must_use]
+    pub fn of_layer(self, layer: u64) -> Self {
+        Self { layer: Some(layer), ..self }
+    }
+
+    /// The number of layers.
+    pub fn layer_count(family: &'a Family, config: &'a ModelConfig) -> Option<u64> {
+        let words = Self::new(family, config, None, 0);
+        let named = words.word("layers").flatten().filter(|&layers| layers > 0);
+        u64::try_from(named.or_else(|| words.key("num_hidden_layers"))?).ok().filter(|&layers| layers > 0)
+    }
+
+    /// The value of an expression that must have one, as a size.
+    pub fn size(&self, expression: &str) -> Option<u64> {
+        u64::try_from(expression::number(expression, self)?).ok().filter(|&size| size > 0)
+    }
+
+    /// Whether a condition holds; one that is not there does.
+    pub fn holds(&self, condition: Option<&str>) -> bool {
+        condition.is_none_or(|condition| expression::value(condition, self) == Some(1))
+    }
+
+    /// A word of the table, whose value may not be known; none if the table has no such word.
+    fn word(&self, word: &str) -> Option<Option<i64>> {
+        let (at, (_, text)) =
+            self.family.lets[..self.known].iter().enumerate().rev().find(|(_, (name, _))| *name == word)?;
+        Some(expression::number(text, &Self { known: at, ..*self }))
+    }
+
+    /// A key, or what the class takes for it; 0 for what is no number.
+    fn key(&self, key: &str) -> Option<i64> {
+        let default = || self.family.defaults.iter().find(|(name, _)| *name == key).map(|(_, number)| *number);
+        self.value(key).map(number).or_else(default)
+    }
+
+    fn value(&self, path: &str) -> Option<&'a Value> {
+        let mut map: &Map<String, Value> = self.config.text();
+        let mut keys = path.split('.').peekable();
+        while let Some(key) = keys.next() {
+            let value = map.get(key).filter(|value| !value.is_null())?;
+            if keys.peek().is_none() {
+                return Some(value);
+            }
+            map = value.as_object()?;
+        }
+        None
+    }
+
+    /// The list of this name, which may be a text: a list of letters.
+    fn list(&self, name: &str) -> Option<&'a Value> {
+        match self.family.lists.iter().find(|(list, _)| *list == name) {
+            Some((_, keys)) => keys.split_whitespace().find_map(|key| self.value(key)),
+            None => self.value(name),
+        }
+    }
+
+    fn element(&self, name: &str) -> Option<Element<'a>> {
+        let layer = usize::try_from(self.layer?).ok()?;
+        match self.list(name)? {
+            Value::Array(list) => list.get(layer).map(Element::Value),
+            Value::String(letters) => {
+                let count = letters.chars().count().max(1);
+                letters.chars().nth(layer % count).map(Element::Letter)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_in(&self, name: &str, number: u64) -> bool {
+        let list = self.list(name).and_then(Value::as_array);
+        list.is_some_and(|list| list.iter().any(|value| value.as_u64() == Some(number)))
+    }
+
+    fn length(&self, name: &str) -> i64 {
+        let length = match self.list(name) {
+            Some(Value::Array(list)) => list.len(),
+            Some(Value::String(letters)) => letters.chars().count(),
+            _ => 0,
+        };
+        i64::try_from(length).unwrap_or(i64::MAX)
+    }
+
+    fn special(&self, word: &str) -> Option<i64> {
+        let flag = |is: bool| Some(i64::from(is));
+        if let Some(key) = word.strip_prefix("no.") {
+            return match key.strip_prefix("outer.") {
+                Some(key) => flag(self.config.outer().get(key).is_none_or(Value::is_null)),
+                None => flag(self.list(key).is_none()),
+            };
+        }
+        if let Some(key) = word.strip_prefix("unset.") {
+            return flag(!self.config.text().contains_key(key));
+        }
+        if let Some(key) = word.strip_prefix("outer.") {
+            return Some(self.config.outer().get(key).map_or(0, number));
+        }
+        if let Some(name) = word.strip_prefix("is.") {
+            return flag(self.config.text().get("model_type").and_then(Value::as_str) == Some(name));
+        }
+        if let Some(name) = word.strip_prefix("len.") {
+            return Some(self.length(name));
+        }
+        if let Some(name) = word.strip_suffix(".has") {
+            return flag(self.layer.is_some_and(|layer| self.is_in(name, layer)));
+        }
+        if let Some(name) = word.strip_suffix(".has1") {
+            return flag(self.layer.is_some_and(|layer| self.is_in(name, layer + 1)));
+        }
+        if let Some(name) = word.strip_suffix(".i") {
+            return Some(match self.element(name) {
+                Some(Element::Value(value)) => number(value),
+                _ => 0,
+            });
+        }
+        if let Some((name, wanted)) = word.split_once(".i.") {
+            return flag(self.element(name).is_some_and(|element| element.is(wanted)));
+        }
+        if let Some((key, word)) = word.split_once(".times.") {
+            let (factor, word) = (self.value(key)?.as_f64()?, self.of(word)?);
+            return Some((factor * word as f64).trunc() as i64);
+        }
+        None
+    }
+}
+
+/// An element of a list.
+enum Element<'a> {
+    Value(&'a Value),
+    Letter(char),
+}
+
+impl Element<'_> {
+    fn is(&self, wanted: &str) -> bool {
+        match self {
+            Self::Value(value) => {
+                value.as_str().is_some_and(|text| text == if wanted == "star" { "*" } else { wanted })
+            }
+            Self::Letter('*') => wanted == "star",
+            Self::Letter(letter) => wanted.chars().eq([*letter]),
+        }
+    }
+}
+
+/// Flags are 0 and 1, and what is no whole number is 0.
+fn number(value: &Value) -> i64 {
+    match value {
+        Value::Bool(flag) => i64::from(*flag),
+        value => value.as_i64().unwrap_or(0),
+    }
+}
+
+impl Words for LayerWords<'_> {
+    fn of(&self, word: &str) -> Option<i64> {
+        match word {
+            "i" => i64::try_from(self.layer?).ok(),
+            "layers" => i64::try_from(self.layers).ok(),
+            _ => match self.special(word) {
+                Some(value) => Some(value),
+                None => self.word(word).unwrap_or_else(|| Some(self.key(word).unwrap_or(0))),
+            },
+        }
+    }
+}
