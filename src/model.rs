@@ -57,7 +57,8 @@ pub struct Model {
     pub file_type: Option<&'static str>,
     /// Number of weights.
     pub parameters: u64,
-    /// Those of them that a token needs: of the experts, as many as are used.
+    /// Those of them that a token reads: of the experts, as many as are used; no tables of which it looks up a row, unless
+    /// they are the output layer too; no blocks that predict further tokens.
     pub active_parameters: u64,
     /// Sum of the tensors' bytes.
     pub bytes: Bytes,
@@ -89,6 +90,11 @@ pub enum ModelError {
     },
 }
 
+/// Numbers in a tensor.
+fn elements(tensor: &Tensor) -> u64 {
+    tensor.dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
+}
+
 impl Model {
     /// Reads the model from `header`; `fallback_name` is used if it has no `general.name`. Strings are
     /// made printable.
@@ -114,18 +120,10 @@ impl Model {
 
         let hyper = Hyperparameters::read(&header.metadata, &architecture, blocks);
         let groups = TensorGroups::of(&header.tensors, blocks);
-        let elements = |tensor: &Tensor| tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
         let parameters = header.tensors.iter().map(elements).fold(0, u64::saturating_add);
-        let used = |tensor: &Tensor| match hyper.experts {
-            Some(Experts { count, used }) if tensor.name.contains("_exps.") => {
-                (u128::from(elements(tensor)) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
-            }
-            _ => elements(tensor),
-        };
-        let active_parameters = header.tensors.iter().map(used).fold(0, u64::saturating_add);
         let bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
         let file_bytes = header.file_bytes();
-        Ok(Self {
+        let mut model = Self {
             header,
             name,
             entry: None,
@@ -133,14 +131,29 @@ impl Model {
             architecture,
             file_type,
             parameters,
-            active_parameters,
+            active_parameters: 0,
             bytes,
             file_bytes,
             hyper,
             missing_projector: None,
             dated: None,
             groups,
-        })
+        };
+        model.active_parameters = model.read_by_a_token();
+        Ok(model)
+    }
+
+    /// See [`Self::active_parameters`].
+    fn read_by_a_token(&self) -> u64 {
+        let used = |tensor: &Tensor| match self.hyper.experts {
+            Some(Experts { count, used }) if tensor.name.contains("_exps.") || tensor.name.contains("_chexps.") => {
+                (u128::from(elements(tensor)) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
+            }
+            _ => elements(tensor),
+        };
+        let blocks = 0..self.block_count() - self.nextn_layers();
+        let of_blocks = blocks.flat_map(|block| self.tensors(TensorGroup::Block(block)));
+        of_blocks.map(used).chain(self.output_tensors().map(elements)).fold(0, u64::saturating_add)
     }
 
     /// That it is planned as text only, unless `projector` is there.

@@ -8,7 +8,7 @@ use crate::gguf::FileType;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{Knob, QUANTISATIONS};
 use crate::settings::{CacheType, GpuLayers};
-use crate::speed::Speed;
+use crate::speed::{Speed, SpeedRange};
 
 /// The largest value of each knob with which a goal is met, the other knobs held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,17 +51,27 @@ pub struct KnobLimits {
     pub all_layers: KnobMaxima,
     /// The largest context that fits in GPUs and RAM together; only without GPUs, or if the plan does not fit.
     pub context_in_all: Option<u64>,
-    /// Other changes that meet the best goal that any of them meets, if the plan does not meet it.
-    pub remedies: Vec<Change>,
-    /// What the remedies bring.
+    /// Changes that meet the best goal that any of them meets, if the plan does not meet it; none that is slower.
+    pub remedies: Vec<Way>,
+    /// What the remedies bring, those that are slower too.
     pub remedied: Option<Goal>,
-    /// Where what a token needs is with the first of them.
-    pub remedied_outcome: Option<Outcome>,
-    /// The speed, at the start, that it brings.
-    pub remedied_speed: Option<Speed>,
     /// What each type of the KV cache takes.
     pub cache_types: Vec<CacheTypeCost>,
 }
+
+/// A change that meets a goal, and what it brings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// The change.
+    pub change: Change,
+    /// Where what a token needs is then.
+    pub outcome: Outcome,
+    /// The speed, at the start, that it brings; none where it cannot be known.
+    pub speed: Option<SpeedRange>,
+}
+
+/// Changes beside another context that are proposed at most.
+const MOST_WAYS: usize = 2;
 
 impl KnobLimits {
     /// The knobs that have a limit, if the engine offers them.
@@ -90,29 +100,24 @@ impl PlanRequest {
         let advised = |maxima: &KnobMaxima| maxima.context.filter(|most| *most >= LEAST_ADVISED);
         let goals = [(Goal::Vram, advised(&vram)), (Goal::AllLayers, advised(&all_layers))].into_iter();
         let unmet = goals.take_while(|(goal, _)| !goal.is_met_by(plan));
-        let mut remedies = unmet.map(|(goal, context)| (goal, context, self.simple_changes(plan, goal)));
-        let (remedied, remedies) = remedies
-            .find(|(_, context, changes)| context.is_some() || !changes.is_empty())
-            .map_or((None, Vec::new()), |(goal, _, changes)| (Some(goal), changes));
-        let in_vram = if remedied == Some(Goal::AllLayers) { &all_layers } else { &vram };
-        let first = advised(in_vram).map(Change::Context).or(remedies.first().copied()).filter(|_| remedied.is_some());
-        let then = first.and_then(|change| {
-            let then = self.after(&change)?;
-            let plan = then.plan().ok()?;
-            Some((then, plan))
+        let mut remedies = unmet.map(|(goal, context)| {
+            let others = self.simple_changes(plan, goal).into_iter().take(MOST_WAYS);
+            (goal, context.map(Change::Context).into_iter().chain(others).collect::<Vec<_>>())
         });
-        let remedied_outcome = then.as_ref().map(|(_, plan)| plan.outcome());
-        let remedied_speed = then.and_then(|(then, plan)| Speed::of(&then.model, &then.machine, &plan, 0));
-        KnobLimits {
-            vram,
-            all_layers,
-            context_in_all,
-            remedies,
-            remedied,
-            remedied_outcome,
-            remedied_speed,
-            cache_types,
-        }
+        let (remedied, changes) = remedies
+            .find(|(_, changes)| !changes.is_empty())
+            .map_or((None, Vec::new()), |(goal, changes)| (Some(goal), changes));
+        let now = Speed::of(&self.model, &self.machine, plan, 0).map(|speed| speed.range());
+        let ways = changes.into_iter().filter_map(|change| self.way(change));
+        let remedies = ways.filter(|way| !is_slower(way.speed, now)).collect();
+        KnobLimits { vram, all_layers, context_in_all, remedies, remedied, cache_types }
+    }
+
+    fn way(&self, change: Change) -> Option<Way> {
+        let then = self.after(&change)?;
+        let plan = then.plan().ok()?;
+        let speed = Speed::of(&then.model, &then.machine, &plan, 0).map(|speed| speed.range());
+        Some(Way { change, outcome: plan.outcome(), speed })
     }
 
     fn maxima(&self, goal: Goal) -> KnobMaxima {
@@ -141,4 +146,9 @@ impl PlanRequest {
         }
         changes
     }
+}
+
+/// Whether it shows as slower than now, which is no help.
+pub(super) fn is_slower(then: Option<SpeedRange>, now: Option<SpeedRange>) -> bool {
+    then.zip(now).and_then(|(then, now)| then.against(&now)).is_some_and(|times| !times.helps())
 }

@@ -1,6 +1,7 @@
 //! What would bring layers onto GPUs: single changes, and pairs of them.
 
 use super::change::ChangeKind;
+use super::limits::is_slower;
 use super::{Change, Goal};
 use crate::engine::PlanRequest;
 use crate::plan::{Outcome, Plan};
@@ -53,6 +54,7 @@ impl PlanRequest {
             [Some(Goal::Vram), experts.then_some(Goal::AllLayers), layer.map(Goal::Layer)].into_iter().flatten();
         let steps: Vec<(Goal, ChangeKind)> =
             goals.flat_map(|goal| self.kinds_of_changes(&plan, goal).iter().map(move |kind| (goal, *kind))).collect();
+        let now = self.speed_of(&plan);
         let mut known: Vec<Change> = Vec::new();
         steps.into_iter().map(move |(goal, kind)| {
             if experts && matches!(goal, Goal::Layer(_)) && !known.is_empty() {
@@ -60,8 +62,8 @@ impl PlanRequest {
             }
             let mut changes = self.changes_of(kind, &plan, goal);
             changes.retain(|change| !known.contains(change));
-            let found: Vec<Remedy> =
-                changes.into_iter().filter_map(|change| self.remedy(&plan, change, goal)).collect();
+            let found = changes.into_iter().filter_map(|change| self.remedy(&plan, change, goal));
+            let found: Vec<Remedy> = found.filter(|remedy| !is_slower(remedy.speed, now)).collect();
             known.extend(found.iter().map(|remedy| remedy.change));
             found
         })
@@ -88,6 +90,9 @@ impl PlanRequest {
                     let seconds = once.changes_of(kind, &plan_once, goal).into_iter();
                     found.extend(seconds.filter_map(|second| {
                         let remedy = once.remedy(&plan_once, second, goal)?;
+                        if is_slower(remedy.speed, self.speed_of(plan)) {
+                            return None;
+                        }
                         let costs = [first.cost((self, plan), (&once, &plan_once)), remedy.cost].into_iter().flatten();
                         let cost = costs.reduce(|one, other| format!("{one}, and {other}"));
                         Some(Remedy { change: first, also: Some(second), cost, ..remedy })
@@ -101,10 +106,15 @@ impl PlanRequest {
         Vec::new()
     }
 
+    /// The speed of `plan`, this request's plan, at the start.
+    fn speed_of(&self, plan: &Plan) -> Option<SpeedRange> {
+        Speed::of(&self.model, &self.machine, plan, 0).map(|speed| speed.range())
+    }
+
     fn remedy(&self, plan: &Plan, change: Change, goal: Goal) -> Option<Remedy> {
         let then = self.after(&change)?;
         let after = then.plan().ok().filter(|after| goal.is_met_by(after))?;
-        let speed = Speed::of(&then.model, &then.machine, &after, 0).map(|speed| speed.range());
+        let speed = then.speed_of(&after);
         let cost = change.cost((self, plan), (&then, &after));
         let outcome = after.outcome();
         Some(Remedy { change, also: None, cost, goal, then, outcome, on_gpus: after.on_gpus(), speed })

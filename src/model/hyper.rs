@@ -226,7 +226,7 @@ pub struct ModelSummary {
     pub file_type: Option<String>,
     /// Number of weights.
     pub parameters: u64,
-    /// Those of them that a token needs.
+    /// Those of them that a token reads: see [`Model::active_parameters`].
     pub active_parameters: u64,
     /// Number of experts; none for a dense model.
     pub experts: Option<u64>,
@@ -255,7 +255,7 @@ impl ModelSummary {
 
 impl Model {
     /// Blocks at the end that predict further tokens, by `nextn_predict_layers`.
-    fn nextn_layers(&self) -> usize {
+    pub(super) fn nextn_layers(&self) -> usize {
         let declared = self.value("nextn_predict_layers").and_then(Value::as_u64).unwrap_or(0);
         usize::try_from(declared).unwrap_or(usize::MAX).min(self.block_count())
     }

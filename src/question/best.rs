@@ -9,6 +9,7 @@ use crate::answer::best::{BestRequest, Card, Objective};
 use crate::engine::PlanRequest;
 use crate::page::{Block, Hue, Page, Span};
 use crate::settings::Settings;
+use crate::speed::USABLE;
 use record::BestAnswer;
 
 /// What is searched for.
@@ -49,7 +50,9 @@ impl Question for Best {
         let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
         page.text(
             &format!(
-                "Each was planned. Safe leaves {} on every GPU, balanced where good weights allow it.{held}",
+                "Each was planned. Speeds are with an empty cache, then with the context full. Safe leaves {} on every GPU, \
+                 balanced where good weights allow it; best quality and longest context write {USABLE} tok/s or more where \
+                 anything does.{held}",
                 search.margin
             ),
             Hue::Text,
@@ -76,6 +79,7 @@ pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
     for card in cards {
         page.choice(Block::Heading(Span::new(&card.title(), Hue::Text.bold())));
         page.item(&format!("{}; {}. {}", card.headline(), card.room_and_speed(), card.gives_up_text()));
+        card.fastest_text().iter().for_each(|text| page.item(text));
         card.placement.iter().for_each(|placement| page.item(&placement.reason));
         card.changes_text().iter().for_each(|changes| page.item(changes));
         let options = card.options(asked);
