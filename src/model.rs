@@ -41,8 +41,6 @@ pub use hyper::{Experts, Hyperparameters, Ssm};
 pub use limit::MAX_BLOCKS;
 pub use projector::{MissingProjector, Modalities, Projector};
 
-/// Tables of which a token looks up a row or a few, by the first part of their names.
-const LOOKED_UP: [&str; 4] = ["token_embd", "per_layer_token_embd", "position_embd", "token_types"];
 /// Prefix of references to the built-in catalogue.
 pub const CATALOGUE: &str = "catalogue:";
 
@@ -63,8 +61,8 @@ pub struct Model {
     pub file_type: Option<&'static str>,
     /// Number of weights.
     pub parameters: u64,
-    /// Those of them that a token reads: of the experts, as many as are used; no table of which it looks up a row, unless that is
-    /// the output matrix too; and no block that predicts further tokens.
+    /// Those of them that a token reads: of the experts, as many as are used; no tables of which it looks up a row, unless
+    /// they are the output layer too; no blocks that predict further tokens.
     pub active_parameters: u64,
     /// Sum of the tensors' bytes.
     pub bytes: Bytes,
@@ -127,28 +125,9 @@ impl Model {
         let hyper = Hyperparameters::read(&header.metadata, &architecture, blocks);
         let groups = TensorGroups::of(&header.tensors, blocks);
         let parameters = header.tensors.iter().map(Tensor::elements).fold(0, u64::saturating_add);
-        let is_tied = !header.tensors.iter().any(|tensor| first_part(&tensor.name) == "output");
-        let nextn = header.metadata.get(&format!("{architecture}.nextn_predict_layers")).and_then(Value::as_u64);
-        let drafts = blocks - usize::try_from(nextn.unwrap_or(0)).unwrap_or(blocks).min(blocks)..blocks;
-        let is_draft = |name: &str| {
-            let block = name.strip_prefix("blk.").and_then(|name| first_part(name).parse().ok());
-            block.is_some_and(|block: usize| drafts.contains(&block))
-        };
-        let used = |tensor: &Tensor| match hyper.experts {
-            _ if is_draft(&tensor.name) => 0,
-            _ if LOOKED_UP.contains(&first_part(&tensor.name)) => {
-                let is_output = is_tied && first_part(&tensor.name) == "token_embd";
-                if is_output { tensor.elements() } else { 0 }
-            }
-            Some(Experts { count, used }) if tensor.name.contains("_exps.") => {
-                (u128::from(tensor.elements()) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
-            }
-            _ => tensor.elements(),
-        };
-        let active_parameters = header.tensors.iter().map(used).fold(0, u64::saturating_add);
         let bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
         let file_bytes = header.file_bytes();
-        Ok(Self {
+        let mut model = Self {
             header,
             name,
             entry: None,
@@ -156,7 +135,7 @@ impl Model {
             architecture,
             file_type,
             parameters,
-            active_parameters,
+            active_parameters: 0,
             bytes,
             file_bytes,
             hyper,
@@ -164,7 +143,22 @@ impl Model {
             missing_projector: None,
             dated: None,
             groups,
-        })
+        };
+        model.active_parameters = model.read_by_a_token();
+        Ok(model)
+    }
+
+    /// See [`Self::active_parameters`].
+    fn read_by_a_token(&self) -> u64 {
+        let used = |tensor: &Tensor| match self.hyper.experts {
+            Some(Experts { count, used }) if tensor.name.contains("_exps.") || tensor.name.contains("_chexps.") => {
+                (u128::from(tensor.elements()) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
+            }
+            _ => tensor.elements(),
+        };
+        let blocks = 0..self.block_count() - self.nextn_layers();
+        let of_blocks = blocks.flat_map(|block| self.tensors(TensorGroup::Block(block)));
+        of_blocks.map(used).chain(self.output_tensors().map(Tensor::elements)).fold(0, u64::saturating_add)
     }
 
     /// That it is planned as text only, unless `projector` is there.

@@ -23,7 +23,7 @@
 //! # let request = PlanRequest::new(EngineId::LlamaCpp, model, machine, Settings::default());
 //! let plan = request.plan()?;
 //! let at = |depth| Speed::of(&request.model, &request.machine, &plan, depth).ok_or("the card is not known");
-//! println!("{} tokens a second, {} with 8192 tokens in the cache", at(0)?.range(), at(8192)?.range());
+//! println!("{}, {} with 8192 tokens in the cache", at(0)?, at(8192)?);
 //! assert!(at(0)?.tokens_per_second > at(8192)?.tokens_per_second);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -51,9 +51,6 @@ pub const FAST_ENOUGH: f64 = 10.0;
 
 /// Tokens per second below which few would wait.
 pub const USABLE: f64 = 5.0;
-
-/// Threads of a CPU that is slow for types that arithmetic limits; how many run is not known.
-const FEW_THREADS: f64 = 4.0;
 
 /// The modelled speed of generation.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -141,27 +138,19 @@ impl Speed {
 
     /// The speed at which devices do `work`; none without work.
     pub fn of_work(work: &Work, depth: u64) -> Option<Self> {
-        let per_second =
-            |work: &Work, threads| Some(work.seconds(&FITTED, threads).recip()).filter(|speed| speed.is_finite());
-        let tokens_per_second = per_second(work, None)?;
-        let (mut low, mut high) = work.class().range(tokens_per_second);
-        let few_threads = per_second(work, Some(FEW_THREADS))?;
+        let tokens_per_second = Some(work.seconds(&FITTED, None).recip()).filter(|speed| speed.is_finite())?;
+        let (fast, slow) = work.extremes(&FITTED);
+        let (low, high) = (slow.recip(), fast.recip());
         let mut reason = None;
-        if few_threads < tokens_per_second {
-            low = low.min(few_threads);
+        if work.may_be_limited_by_arithmetic(&FITTED) {
             reason = Some("the CPU's arithmetic may limit this quantisation, and its threads are not known".to_owned());
         }
         if let Some(ram) = work.assumed {
             reason = Some(format!("the bandwidth of RAM is assumed: {}, {}", ram.bandwidth, ram.kind));
         }
-        if let Some(disk) = work.disk {
-            // what is read again is less certain than anything else
-            low = per_second(&work.clone().with_disk(true), None)?;
-            high = per_second(&work.clone().with_disk(false), None)?;
-            if disk.assumed {
-                reason =
-                    Some(format!("the speed of the disk is assumed: {}, give or take a factor of 3.5", disk.bandwidth));
-            }
+        if let Some(disk) = work.disk.filter(|disk| disk.assumed) {
+            reason =
+                Some(format!("the speed of the disk is assumed: {}, give or take a factor of 3.5", disk.bandwidth));
         }
         // the disk is the slower of the two
         let assumes = match work.disk {

@@ -196,8 +196,8 @@ proptest! {
             }
         }
         let limits = request.limits(&plan);
-        for change in limits.remedies {
-            prop_assert!(limits.remedied.is_some_and(|goal| request.works(&change, goal)), "{change:?}");
+        for way in limits.remedies {
+            prop_assert!(limits.remedied.is_some_and(|goal| request.works(&way.change, goal)), "{way:?}");
         }
     }
 
@@ -358,7 +358,7 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         assert!(why::nothing_to_move(&plan).unwrap().ends_with("parts of layers are."));
         let sentence = verdict::sentence(&plan, None, None);
         assert!(sentence.contains(&format!("{experts} of weights run from RAM")), "{sentence}");
-        assert_eq!(request.fit_summary(&plan).outcome, plan.outcome());
+        assert_eq!(request.fit_summary(&plan, 0).outcome, plan.outcome());
         let figures = request.sweep(Knob::Context, &[4096]).points.remove(0).figures.unwrap();
         assert_eq!((figures.outcome, figures), (plan.outcome(), PlanFigures::of_request(&request).unwrap()));
 

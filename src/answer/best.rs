@@ -6,6 +6,7 @@ mod card;
 mod loss;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -14,12 +15,12 @@ use crate::engine::{EngineError, PlanRequest};
 use crate::gguf::FileType;
 use crate::named::named;
 use crate::plan::Plan;
-use crate::settings::CacheType;
 use crate::settings::knob::Knob;
+use crate::settings::{CacheType, Flag, Settings};
 use crate::units::Bytes;
 use candidates::{BestSearch, Candidate, Step, WIDEST_USEFUL};
 
-pub use card::{Card, FirstToken, KnobChange, NEW_TOKENS, Placement};
+pub use card::{Card, FirstToken, KnobChange, NEW_TOKENS, Placement, Poorer};
 pub use loss::Loss;
 
 named! {
@@ -28,17 +29,17 @@ named! {
     pub enum Objective {
         /// What an expert would take: precise enough, with a margin, a useful context, fast enough.
         Balanced = "balanced",
-        /// The most tokens per second, at the context that is wanted.
+        /// The most tokens per second, with the context that is wanted full.
         Speed = "speed",
-        /// The least loss by quantisation.
+        /// The least loss by quantisation, fast enough to be used.
         Quality = "quality",
         /// The most tokens of a prompt per second.
         Prompts = "prompts",
-        /// The longest context.
+        /// The longest context that is fast enough to be used when it is full.
         Context = "context",
         /// Layers and experts where they are read fastest, rather than where the engine puts them.
         Placement = "placement",
-        /// All in VRAM with the largest margin.
+        /// All in VRAM with the largest margin, at the context that is wanted.
         Safe = "safe",
     }
 }
@@ -67,6 +68,21 @@ pub struct Minimums {
 /// Takes in what a driver or a desktop may do.
 pub const DEFAULT_MARGIN: Bytes = Bytes::mib(512);
 
+/// The knobs that cards choose where they are not held.
+const MOVED: [Knob; 11] = [
+    Knob::Context,
+    Knob::Quant,
+    Knob::CacheType,
+    Knob::CacheTypeK,
+    Knob::CacheTypeV,
+    Knob::FlashAttn,
+    Knob::Batch,
+    Knob::Ubatch,
+    Knob::GpuLayers,
+    Knob::CpuMoe,
+    Knob::TensorSplit,
+];
+
 /// The narrowest KV cache that is good without a word.
 const GOOD_CACHE: CacheType = CacheType::Q8_0;
 
@@ -76,11 +92,35 @@ impl BestRequest {
         format!("Safe: no settings were found that keep all in VRAM with {} left on every GPU.", self.margin)
     }
 
+    /// `request` without what cards choose, where it is not held: knobs as the engine sets them, the model as opened, and no
+    /// placement that a card has made.
+    fn freed(&self, request: &PlanRequest) -> PlanRequest {
+        let free: Vec<Knob> = MOVED.into_iter().filter(|knob| !self.holds(*knob)).collect();
+        let places =
+            free.contains(&Knob::GpuLayers) && free.contains(&Knob::CpuMoe) && free.contains(&Knob::TensorSplit);
+        let mut freed = request.clone();
+        let settings = &mut freed.settings;
+        let is_given = |flag| request.settings.is_given(flag);
+        if places && settings.no_fit && !is_given(Flag::Fit) {
+            let placing = [Flag::Device, Flag::OverrideTensor, Flag::NoKvOffload, Flag::Fit];
+            placing
+                .into_iter()
+                .filter(|flag| !is_given(*flag))
+                .for_each(|flag| flag.copy(&Settings::default(), settings));
+        }
+        free.iter().for_each(|knob| knob.reset(settings));
+        if free.contains(&Knob::Quant) {
+            freed.model = Arc::clone(&freed.opened);
+        }
+        freed
+    }
+
     /// Whether the knob stays as it is.
     fn holds(&self, knob: Knob) -> bool {
         // suggestions set K and V to one type, so holding either holds both
         let one_of_two = || self.held.iter().any(|held| matches!(held, Knob::CacheTypeK | Knob::CacheTypeV));
-        self.held.contains(&knob) || (knob == Knob::CacheType && one_of_two())
+        let is_cache = matches!(knob, Knob::CacheType | Knob::CacheTypeK | Knob::CacheTypeV);
+        self.held.contains(&knob) || is_cache && (one_of_two() || self.held.contains(&Knob::CacheType))
     }
 }
 
@@ -105,7 +145,7 @@ impl PlanRequest {
     /// The card of each objective; settings that serve several make one card. `plan` is this request's plan. An
     /// objective without a card cannot be served: no settings are safe, or no speed is known.
     pub fn best(&self, plan: &Plan, question: &BestRequest) -> Vec<Card> {
-        let search = BestSearch::new(self, Cow::Borrowed(plan), question);
+        let search = BestSearch::of_held(self, Cow::Borrowed(plan), question);
         let (first, last): (Vec<Step>, Vec<Step>) = search.steps().into_iter().partition(Step::is_alone);
         let mut tried: Vec<Candidate> =
             first.into_par_iter().with_max_len(1).flat_map_iter(|step| step.take(&search, &[])).collect();
@@ -122,7 +162,7 @@ impl PlanRequest {
         plan: Plan,
         question: &'a BestRequest,
     ) -> impl Iterator<Item = Option<Vec<Card>>> + 'a {
-        let search = BestSearch::new(self, Cow::Owned(plan), question);
+        let search = BestSearch::of_held(self, Cow::Owned(plan), question);
         let mut steps = search.steps().into_iter();
         let mut tried: Vec<Candidate> = Vec::new();
         let mut is_done = false;
@@ -140,7 +180,7 @@ impl PlanRequest {
     /// experts in RAM, a shorter context, or layers in RAM, as far as that is fast enough; else narrower weights. With its
     /// trial, as `plan` may be one.
     pub fn balanced(&self, plan: &Plan, question: &BestRequest) -> Option<(Self, Plan)> {
-        let (found, known) = BestSearch::new(self, Cow::Borrowed(plan), question).balanced()?;
+        let (found, known) = BestSearch::around(self, Cow::Borrowed(plan), question).balanced()?;
         let planned = known.or_else(|| if found == *self { Some(plan.clone()) } else { found.trial().ok() })?;
         Some((found, planned))
     }

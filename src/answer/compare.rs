@@ -9,6 +9,7 @@ use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
 use crate::plan::{DevicePlan, Part, PartKind, Plan};
 use crate::settings::Release;
+use crate::speed::range::Times;
 use crate::speed::turn::{Seconds, TurnTime};
 use crate::speed::{SpeedRange, Speeds};
 use crate::units::{Bytes, Tokens};
@@ -67,7 +68,7 @@ pub enum Difference {
     /// Less memory, by this amount.
     Less(Bytes),
     /// So many times as fast.
-    Times(f64),
+    Times(Times),
     /// A larger number.
     Higher,
     /// A smaller number.
@@ -88,7 +89,7 @@ impl ComparedValue {
             _ if self == first => Difference::Same,
             (Self::Size(size), Self::Size(of)) if size > of => Difference::More(*size - *of),
             (Self::Size(size), Self::Size(of)) => Difference::Less(*of - *size),
-            (Self::Speed(speed), Self::Speed(of)) => Difference::Times(speed.tokens_per_second / of.tokens_per_second),
+            (Self::Speed(speed), Self::Speed(of)) => speed.against(of).map_or(Difference::Same, Difference::Times),
             (Self::Count(count), Self::Count(of)) => ordered(count.cmp(of)),
             (Self::Share(part, whole), Self::Share(of, all)) if whole == all => ordered(part.cmp(of)),
             _ => Difference::Other,
@@ -103,7 +104,7 @@ impl fmt::Display for ComparedValue {
             Self::Count(count) => f.pad(&Tokens(*count).to_string()),
             Self::Share(part, whole) => f.pad(&format!("{part} of {whole}")),
             Self::Size(size) => f.pad(&size.to_string()),
-            Self::Speed(range) => f.pad(&format!("{range} tok/s")),
+            Self::Speed(range) => range.fmt(f),
             Self::Nothing => f.pad("–"),
         }
     }

@@ -8,7 +8,7 @@ use crate::gguf::FileType;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{Knob, QUANTISATIONS};
 use crate::settings::{CacheType, GpuLayers};
-use crate::speed::Speed;
+use crate::speed::{Speed, SpeedRange};
 use crate::units::Bytes;
 
 /// The largest value of each knob with which a goal is met, the other knobs held.
@@ -52,19 +52,30 @@ pub struct KnobLimits {
     pub all_layers: KnobMaxima,
     /// The largest context that fits in GPUs and RAM together; only without GPUs, or if the plan does not fit.
     pub context_in_all: Option<u64>,
-    /// Other changes that meet the best goal that any of them meets, if the plan does not meet it.
-    pub remedies: Vec<Change>,
+    /// Changes that meet the best goal that any of them meets, if the plan does not meet it; none that is slower. A lower
+    /// margin is the first.
+    pub remedies: Vec<Way>,
     /// What stays free with the first of them, where that is a lower margin, as a clause.
     pub stays_free: Option<String>,
-    /// What the remedies bring.
+    /// What the remedies bring, those that are slower too.
     pub remedied: Option<Goal>,
-    /// Where what a token needs is with the first of them.
-    pub remedied_outcome: Option<Outcome>,
-    /// The speed, at the start, that it brings.
-    pub remedied_speed: Option<Speed>,
     /// What each type of the KV cache takes.
     pub cache_types: Vec<CacheTypeCost>,
 }
+
+/// A change that meets a goal, and what it brings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// The change.
+    pub change: Change,
+    /// Where what a token needs is then.
+    pub outcome: Outcome,
+    /// The speed, at the start, that it brings; none where it cannot be known.
+    pub speed: Option<SpeedRange>,
+}
+
+/// Changes beside another context that are proposed at most.
+const MOST_WAYS: usize = 2;
 
 impl KnobLimits {
     /// The knobs that have a limit, if the engine offers them.
@@ -93,34 +104,29 @@ impl PlanRequest {
         let advised = |maxima: &KnobMaxima| maxima.context.filter(|most| is_context_advised(*most, &plan.settings));
         let goals = [(Goal::Vram, advised(&vram)), (Goal::AllLayers, advised(&all_layers))].into_iter();
         let unmet = goals.take_while(|(goal, _)| !goal.is_met_by(plan));
-        let mut remedies = unmet
-            .map(|(goal, context)| (goal, context, self.lower_margin(plan, goal), self.simple_changes(plan, goal)));
-        let (remedied, lower, mut remedies) = remedies
-            .find(|(_, context, lower, changes)| context.is_some() || lower.is_some() || !changes.is_empty())
-            .map_or((None, None, Vec::new()), |(goal, _, lower, changes)| (Some(goal), lower, changes));
-        let in_vram = if remedied == Some(Goal::AllLayers) { &all_layers } else { &vram };
-        let (margin, stays_free) = lower.map_or((None, None), |lower| (Some(lower.change), lower.stays));
-        let context = advised(in_vram).map(Change::Context);
-        let first = margin.clone().or(context).or_else(|| remedies.first().cloned()).filter(|_| remedied.is_some());
-        remedies.splice(0..0, margin);
-        let then = first.and_then(|change| {
-            let then = self.after(&change)?;
-            let plan = then.trial().ok()?;
-            Some((then, plan))
+        let mut remedies = unmet.map(|(goal, context)| {
+            let (margin, stays_free) = self.lower_margin(plan, goal).map(|lower| (lower.change, lower.stays)).unzip();
+            let most = MOST_WAYS - usize::from(margin.is_some());
+            let others = self.simple_changes(plan, goal).into_iter().take(most);
+            let changes: Vec<Change> = margin.into_iter().chain(context.map(Change::Context)).chain(others).collect();
+            (goal, stays_free.flatten(), changes)
         });
-        let remedied_outcome = then.as_ref().map(|(_, plan)| plan.outcome());
-        let remedied_speed = then.and_then(|(then, plan)| Speed::of(&then.model, &then.machine, &plan, 0));
-        KnobLimits {
-            vram,
-            all_layers,
-            context_in_all,
-            remedies,
-            stays_free,
-            remedied,
-            remedied_outcome,
-            remedied_speed,
-            cache_types,
-        }
+        let (remedied, stays_free, changes) = remedies
+            .find(|(.., changes)| !changes.is_empty())
+            .map_or((None, None, Vec::new()), |(goal, stays, changes)| (Some(goal), stays, changes));
+        let now = Speed::of(&self.model, &self.machine, plan, 0).map(|speed| speed.range());
+        let ways = changes.into_iter().filter_map(|change| self.way(change));
+        let remedies: Vec<Way> = ways.filter(|way| !is_slower(way.speed, now)).collect();
+        let is_margin = |way: &Way| matches!(way.change, Change::FitTarget(_));
+        let stays_free = stays_free.filter(|_| remedies.first().is_some_and(is_margin));
+        KnobLimits { vram, all_layers, context_in_all, remedies, stays_free, remedied, cache_types }
+    }
+
+    fn way(&self, change: Change) -> Option<Way> {
+        let then = self.after(&change)?;
+        let plan = then.trial().ok()?;
+        let speed = Speed::of(&then.model, &then.machine, &plan, 0).map(|speed| speed.range());
+        Some(Way { change, outcome: plan.outcome(), speed })
     }
 
     fn maxima(&self, goal: Goal) -> KnobMaxima {
@@ -147,12 +153,11 @@ impl PlanRequest {
         if counted && self.works(&auto, goal) {
             changes.insert(0, auto);
         }
-        // what meets the goal and is slower is no help
-        changes.retain(|change| {
-            let then = self.after(change).and_then(|then| Some((then.trial().ok()?, then)));
-            let speed = then.and_then(|(plan, then)| Speed::of(&then.model, &then.machine, &plan, 0));
-            speed.is_none_or(|speed| !self.is_slowed(plan, &speed))
-        });
         changes
     }
+}
+
+/// Whether it shows as slower than now, which is no help.
+pub(super) fn is_slower(then: Option<SpeedRange>, now: Option<SpeedRange>) -> bool {
+    then.zip(now).and_then(|(then, now)| then.against(&now)).is_some_and(|times| !times.helps())
 }

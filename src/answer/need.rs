@@ -9,6 +9,7 @@ use crate::machine::Ram;
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::plan::{Outcome, Plan};
+use crate::settings::Context;
 use crate::speed::Speed;
 use crate::units::Bytes;
 
@@ -24,8 +25,20 @@ pub const BESIDE_CARDS: Ram =
 pub struct NeedRequest {
     /// RAM beside cards; systems have their own.
     pub ram: Ram,
-    /// Tokens per second that are generated with the context full.
+    /// Tokens per second that are generated with the context full, as shown.
     pub speed: f64,
+}
+
+/// The context that machines are judged by where none is given: one that most uses are served by, in tokens.
+pub const USUAL_CONTEXT: u64 = 16_384;
+
+/// The context that machines are judged by, which is full when their speeds are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeededContext {
+    /// In tokens.
+    pub tokens: u64,
+    /// Whether it was given; an engine's own choice would depend on the machine.
+    pub is_given: bool,
 }
 
 /// A machine that does it.
@@ -64,12 +77,13 @@ impl PlanRequest {
     /// The presets that run this model with these settings as fast as asked, those with the least memory first. Where one
     /// card holds all in VRAM, two of it are not tried.
     pub fn needed(&self, question: &NeedRequest) -> Vec<NeededMachine> {
+        let of = self.with_needed_context();
         let of_preset = |preset: &'static Preset| -> Vec<NeededMachine> {
             let most = if preset.ram().is_some() { 1 } else { MOST_CARDS };
             let mut found: Vec<NeededMachine> = Vec::new();
             for count in 1..=most {
                 if !found.iter().any(NeededMachine::is_in_vram) {
-                    found.extend(self.needed_of(preset, count, question));
+                    found.extend(of.needed_of(preset, count, question));
                 }
             }
             found
@@ -78,9 +92,24 @@ impl PlanRequest {
         let mut found: Vec<NeededMachine> = all.into_par_iter().with_max_len(1).flat_map_iter(of_preset).collect();
         found.sort_by(|a, b| {
             let cost = |one: &NeededMachine| (one.memory, one.count, one.plan.cpu().asked());
-            cost(a).cmp(&cost(b)).then_with(|| b.speed.tokens_per_second.total_cmp(&a.speed.tokens_per_second))
+            cost(a).cmp(&cost(b)).then_with(|| b.speed.shown().total_cmp(&a.speed.shown()))
         });
         found
+    }
+
+    /// The context that machines are judged by.
+    pub fn needed_context(&self) -> NeededContext {
+        let trained = self.model.hyper.context_train;
+        match self.settings.ctx {
+            Context::Tokens(tokens) => NeededContext { tokens, is_given: true },
+            Context::Max => NeededContext { tokens: trained.unwrap_or(0), is_given: true },
+            Context::Auto => NeededContext { tokens: USUAL_CONTEXT.min(trained.unwrap_or(u64::MAX)), is_given: false },
+        }
+    }
+
+    fn with_needed_context(&self) -> Self {
+        let NeededContext { tokens, is_given } = self.needed_context();
+        if is_given { self.clone() } else { self.changed(|settings| settings.ctx = Context::Tokens(tokens)) }
     }
 
     /// `count` of a preset, if it does what is asked.
@@ -96,7 +125,7 @@ impl PlanRequest {
         let plan = request.trial().ok()?;
         let runs = plan.outcome() < Outcome::FromDisk && plan.outcome() != Outcome::Tight;
         let speed = Speed::of(&request.model, &request.machine, &plan, plan.settings.ctx_per_sequence)
-            .filter(|speed| runs && speed.tokens_per_second >= question.speed)?;
+            .filter(|speed| runs && speed.shown() >= question.speed)?;
         Some(NeededMachine { preset, count, memory, plan: request.explained(plan), speed })
     }
 }

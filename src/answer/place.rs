@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use crate::engine::{EngineId, PlanRequest};
 use crate::plan::{Outcome, Plan, Why};
 use crate::settings::{Context, DeviceName, Flag, GpuLayers, Settings, SplitMode};
+use crate::speed::range::Times;
 use crate::speed::terms::FITTED;
 use crate::speed::work::Work;
 use crate::speed::{Speed, Speeds};
@@ -56,22 +57,24 @@ pub struct Placed {
     pub before: Option<Speeds>,
     /// The speeds now.
     pub after: Speeds,
+    /// Whether it is compared with the context full, as it is hardly faster at the start.
+    pub when_full: bool,
     /// Why it is faster, in one sentence.
     pub reason: String,
 }
 
 impl Placed {
-    /// How many times as fast it is, over a context that fills up; none where there was no speed before.
-    pub fn times(&self) -> Option<f64> {
-        Some(Seconds::of(self.before.as_ref()?).mean() / Seconds::of(&self.after).mean())
+    /// How many times as fast it is, at the start or with the context full; none where there was no speed before.
+    pub fn times(&self) -> Option<Times> {
+        let (before, after) = (Seconds::of(self.before.as_ref()?), Seconds::of(&self.after));
+        let of = |seconds: Seconds| if self.when_full { seconds.full } else { seconds.start };
+        Some(Times(of(before) / of(after)))
     }
 
     /// `1.6 times as fast.`
     pub fn headline(&self) -> String {
-        match self.times() {
-            Some(times) => format!("{} times as fast.", (times * 100.0).round() / 100.0),
-            None => "It fits.".to_owned(),
-        }
+        let full = if self.when_full { " with the context full" } else { "" };
+        self.times().map_or_else(|| "It fits.".to_owned(), |times| format!("{times}{full}."))
     }
 
     /// The options that place it, as llama-server has them, by their names here.
@@ -282,8 +285,10 @@ impl PlaceSearch {
             let (seconds, cost) = (Seconds::of(&after), self.cost(task, &layout));
             if self.before.is_none_or(|before| !seconds.is_slower(before)) && self.gains(seconds.mean() * cost) {
                 self.best = Some(seconds);
-                let reason = reason::of(&self.request, &self.now, &plan);
-                found = Some(Placed { request, plan, before: self.speeds.clone(), after, reason });
+                let when_full = self.before.is_some_and(|before| before.start < seconds.start * WORTH);
+                let depth = if when_full { plan.settings.ctx_per_sequence } else { 0 };
+                let reason = reason::of(&self.request, &self.now, &plan, depth);
+                found = Some(Placed { request, plan, before: self.speeds.clone(), after, when_full, reason });
             }
         }
         found

@@ -75,7 +75,7 @@ const CACHES: [(CacheType, f64); 9] = [
 ];
 
 /// The types worth trying, widest first.
-pub(super) fn ladder() -> impl DoubleEndedIterator<Item = FileType> {
+pub fn ladder() -> impl DoubleEndedIterator<Item = FileType> {
     WEIGHTS.into_iter().map(|(to, _)| to)
 }
 
@@ -99,7 +99,7 @@ pub fn of_model(model: &Model) -> f64 {
 }
 
 /// The type of a model's weights, where its header names one.
-pub(super) fn own_type(model: &Model) -> Option<FileType> {
+pub fn own_type(model: &Model) -> Option<FileType> {
     model.file_type.and_then(|name| name.parse().ok())
 }
 

@@ -1,14 +1,12 @@
 //! What would bring layers onto GPUs: single changes, and pairs of them.
 
 use super::change::ChangeKind;
+use super::limits::is_slower;
 use super::{Change, Goal};
 use crate::engine::PlanRequest;
 use crate::plan::{Outcome, Plan};
 use crate::settings::CacheType;
 use crate::speed::{Speed, SpeedRange};
-
-/// A speed from this share of the other on is no slower.
-const AS_FAST: f64 = 0.97;
 
 /// A change that meets a goal, and its result.
 #[derive(Clone, Debug)]
@@ -56,6 +54,7 @@ impl PlanRequest {
             [Some(Goal::Vram), experts.then_some(Goal::AllLayers), layer.map(Goal::Layer)].into_iter().flatten();
         let steps: Vec<(Goal, ChangeKind)> =
             goals.flat_map(|goal| self.kinds_of_changes(&plan, goal).iter().map(move |kind| (goal, *kind))).collect();
+        let now = self.speed_of(&plan);
         let mut known: Vec<Change> = Vec::new();
         steps.into_iter().map(move |(goal, kind)| {
             if experts && matches!(goal, Goal::Layer(_)) && !known.is_empty() {
@@ -63,8 +62,8 @@ impl PlanRequest {
             }
             let mut changes = self.changes_of(kind, &plan, goal);
             changes.retain(|change| !known.contains(change));
-            let found: Vec<Remedy> =
-                changes.into_iter().filter_map(|change| self.remedy(&plan, change, goal)).collect();
+            let found = changes.into_iter().filter_map(|change| self.remedy(&plan, change, goal));
+            let found: Vec<Remedy> = found.filter(|remedy| !is_slower(remedy.speed, now)).collect();
             known.extend(found.iter().map(|remedy| remedy.change.clone()));
             found
         })
@@ -91,6 +90,9 @@ impl PlanRequest {
                     let seconds = once.changes_of(kind, &plan_once, goal).into_iter();
                     found.extend(seconds.filter_map(|second| {
                         let remedy = once.remedy(&plan_once, second, goal)?;
+                        if is_slower(remedy.speed, self.speed_of(plan)) {
+                            return None;
+                        }
                         let costs = [first.cost((self, plan), (&once, &plan_once)), remedy.cost].into_iter().flatten();
                         let cost = costs.reduce(|one, other| format!("{one}, and {other}"));
                         Some(Remedy { change: first.clone(), also: Some(remedy.change.clone()), cost, ..remedy })
@@ -107,23 +109,18 @@ impl PlanRequest {
     /// All in VRAM with less kept free, where that brings it there; `plan` is this request's plan.
     pub fn remedy_by_margin(&self, plan: &Plan) -> Option<Remedy> {
         let lower = self.lower_margin(plan, Goal::Vram)?;
-        self.remedy(plan, lower.change, Goal::Vram)
+        self.remedy(plan, lower.change, Goal::Vram).filter(|remedy| !is_slower(remedy.speed, self.speed_of(plan)))
     }
 
-    /// Whether generation at speed `then` is slower than in `plan`, this request's plan: nobody would take that for help.
-    pub(super) fn is_slowed(&self, plan: &Plan, then: &Speed) -> bool {
-        let now = Speed::of(&self.model, &self.machine, plan, 0);
-        now.is_some_and(|now| then.tokens_per_second < now.tokens_per_second * AS_FAST)
+    /// The speed of `plan`, this request's plan, at the start.
+    pub(super) fn speed_of(&self, plan: &Plan) -> Option<SpeedRange> {
+        Speed::of(&self.model, &self.machine, plan, 0).map(|speed| speed.range())
     }
 
     pub(super) fn remedy(&self, plan: &Plan, change: Change, goal: Goal) -> Option<Remedy> {
         let then = self.after(&change)?;
         let after = then.trial_meeting(goal)?;
-        let speed = Speed::of(&then.model, &then.machine, &after, 0);
-        if speed.as_ref().is_some_and(|speed| self.is_slowed(plan, speed)) {
-            return None;
-        }
-        let speed = speed.map(|speed| speed.range());
+        let speed = then.speed_of(&after);
         let cost = change.cost((self, plan), (&then, &after));
         let outcome = after.outcome();
         Some(Remedy { change, also: None, cost, goal, then, outcome, on_gpus: after.on_gpus(), speed })

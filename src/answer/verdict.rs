@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::change::is_context_advised;
 use super::{Change, Goal, KnobLimits};
 use crate::engine::{EngineId, PlanRequest};
 use crate::machine::DeviceKind;
@@ -116,7 +115,7 @@ fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> St
 /// A sentence on prompts; none where there is no honest figure.
 fn prompts(speeds: Option<&Speeds>) -> String {
     let prompt = speeds.and_then(|speeds| speeds.prompt.as_ref().ok());
-    prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {} tok/s.", prompt.range()))
+    prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {}.", prompt.range()))
 }
 
 /// How fast it is, as the end of a clause.
@@ -281,34 +280,45 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
     let in_vram = limits.remedied != Some(Goal::AllLayers);
     // then only what must stay free is missing
     let is_in_vram = plan.outcome() <= Outcome::Tight;
-    let maxima = if in_vram { &limits.vram } else { &limits.all_layers };
-    // what costs least is the first; the context is told in any case
-    let (margin, others): (Vec<&Change>, Vec<&Change>) =
-        limits.remedies.iter().partition(|change| matches!(change, Change::FitTarget(_)));
-    let mut ways: Vec<String> = margin.iter().map(|change| remedy(change, plan.engine, limits)).collect();
-    let context = maxima.context.filter(|most| is_context_advised(*most, &plan.settings));
-    ways.extend(context.map(|most| format!("a context of {}", Tokens(most))));
-    ways.extend(others.into_iter().take(2 - margin.len().min(1)).map(|change| remedy(change, plan.engine, limits)));
-    let Some(last) = ways.pop() else {
-        let none = if plan.gpus().is_empty() {
+    let Some(first) = limits.remedies.first() else {
+        // one that is slower would meet the goal
+        let none = if plan.gpus().is_empty() || limits.remedied.is_some() {
             String::new()
         } else {
             format!(" No context, cache type or number of sequences {}.", if is_in_vram { KEEPS } else { BRINGS })
         };
         return context_with_ram(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
     };
-    let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
     let brings = match (in_vram, is_in_vram) {
         (true, true) => KEEPS,
         (true, false) => "brings all into VRAM",
-        (false, _) => brings_layers(limits.remedied_outcome),
+        (false, _) => brings_layers(Some(first.outcome)),
     };
-    let speed = limits.remedied_speed.as_ref().map_or_else(String::new, |then| {
-        let times = speeds.and_then(|now| then.range().against(&now.start.range()));
-        times.map_or_else(|| format!(": {then}"), |times| format!(": {then}, {times}"))
+    // ways of one speed share it, and each other one has its own
+    let mut of_speeds: Vec<(String, Vec<String>)> = Vec::new();
+    for way in &limits.remedies {
+        let (speed, says) = (speed_then(way.speed, speeds), remedy(&way.change, plan.engine, limits));
+        match of_speeds.iter_mut().find(|(known, _)| *known == speed) {
+            Some((_, ways)) => ways.push(says),
+            None => of_speeds.push((speed, vec![says])),
+        }
+    }
+    let mut clauses = of_speeds.into_iter().map(|(speed, mut ways)| {
+        let last = ways.pop().unwrap_or_default();
+        (if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) }, speed)
     });
+    let begins =
+        clauses.next().map_or_else(String::new, |(ways, speed)| format!("{} {brings}{speed}", capitalised(&ways)));
+    let others = clauses.map(|(ways, speed)| format!("; {ways} too{speed}"));
     let stays = limits.stays_free.as_ref().map_or_else(String::new, |stays| format!(" With that target {stays}."));
-    format!(" {} {brings}{speed}.{stays}", capitalised(&ways))
+    format!(" {begins}{}.{stays}", others.collect::<String>())
+}
+
+/// How fast it is then, and how many times as fast as now, as the end of a clause.
+fn speed_then(then: Option<SpeedRange>, now: Option<&Speeds>) -> String {
+    let Some(then) = then else { return String::new() };
+    let times = now.and_then(|now| then.against(&now.start.range())).filter(|times| times.helps());
+    times.map_or_else(|| format!(": {then}"), |times| format!(": {then}, about {times}"))
 }
 
 /// What a change does that brings all layers onto GPUs, and not all of them, where this is the plan with it.
@@ -380,7 +390,7 @@ pub struct FitSummary {
     pub context_in_vram: Option<u64>,
     /// The largest context that fits in RAM, in tokens, on a machine without GPUs.
     pub context_in_ram: Option<u64>,
-    /// How fast it generates with an empty cache, where that can be known.
+    /// How fast it generates with as much in the cache as was asked for, where that can be known.
     pub speed: Option<Box<Speed>>,
     /// Tokens that it reads per second, of a model that writes none.
     pub reading: Option<Box<SpeedRange>>,
@@ -400,23 +410,29 @@ impl FitSummary {
         self.context_in_vram.or(self.context_in_ram)
     }
 
-    /// Tokens per second that it writes, or reads if it writes none, in the middle of the range.
+    /// Tokens per second that it writes, or reads if it writes none, as shown.
     pub fn tokens_per_second(&self) -> Option<f64> {
-        let writes = self.speed.as_ref().map(|speed| speed.tokens_per_second);
-        writes.or(self.reading.as_ref().map(|reading| reading.tokens_per_second))
+        let writes = self.speed.as_ref().map(|speed| speed.shown());
+        writes.or(self.reading.as_ref().map(|reading| reading.shown()))
     }
 
-    /// The same for a column: `28–34`, `13k read`.
-    pub fn pace(&self) -> Option<String> {
+    /// The same for a column of so many cells: `30 (28–34)`, or `30` where that is too long; `13k read`.
+    pub fn pace(&self, cells: usize) -> Option<String> {
         let reads = |reading: &SpeedRange| format!("{} read", short(reading.tokens_per_second as u64));
-        let writes = self.speed.as_ref().map(|speed| speed.range().to_string());
+        let writes = self.speed.as_ref().map(|speed| speed.range());
+        let writes = writes.map(|range| {
+            let whole = range.cell();
+            if whole.chars().count() <= cells { whole } else { range.short() }
+        });
         writes.or_else(|| self.reading.as_deref().map(reads))
     }
 }
 
 impl PlanRequest {
-    /// Summarises `plan`, this request's plan, and finds the largest context with the other knobs held.
-    pub fn fit_summary(&self, plan: &Plan) -> FitSummary {
+    /// Summarises `plan`, this request's plan, with its speed at `depth` tokens in the cache or as many as it holds, and
+    /// finds the largest context with the other knobs held.
+    pub fn fit_summary(&self, plan: &Plan, depth: u64) -> FitSummary {
+        let depth = depth.min(plan.settings.ctx_per_sequence);
         let (in_vram, in_ram) = if self.machine.gpus.is_empty() {
             (None, self.largest_context(Goal::AtLeast(0)))
         } else {
@@ -429,7 +445,7 @@ impl PlanRequest {
             parts_in_ram: plan.parts_in_ram(),
             context_in_vram: in_vram,
             context_in_ram: in_ram,
-            speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
+            speed: Speed::of(&self.model, &self.machine, plan, depth).map(Box::new),
             reading: if self.model.generates() {
                 None
             } else {

@@ -106,11 +106,11 @@ struct ListedModel {
 
 impl ListedModel {
     /// What it writes, or reads where it writes nothing, in a second; or how long the turn takes that was asked for.
-    fn speed(&self) -> String {
+    fn speed(&self, cells: usize) -> String {
         match &self.fit {
             FitSummary { turn: Some(turn), .. } => turn.last.to_string(),
             FitSummary { turn_asked: true, .. } => "–".to_owned(),
-            fit => fit.pace().unwrap_or_else(|| "–".to_owned()),
+            fit => fit.pace(cells).unwrap_or_else(|| "–".to_owned()),
         }
     }
 
@@ -308,8 +308,8 @@ struct Record<'a> {
     title: Option<&'a str>,
     architecture: Option<&'a str>,
     parameters: Option<u64>,
-    /// Those that a token reads: of the experts, as many as are used; no table of which it looks up a row, unless that is the
-    /// output matrix too; and no block that predicts further tokens.
+    /// Those that a token reads: of the experts, as many as are used; no tables of which it looks up a row, unless they are
+    /// the output layer too; no blocks that predict further tokens.
     active_parameters: Option<u64>,
     experts: Option<u64>,
     file_type: Option<&'a str>,
@@ -443,8 +443,13 @@ pub(super) fn csv(rows: &[ListRow]) -> String {
     csv::table(columns, rows.iter().map(row))
 }
 
-/// Width of all columns but the name and the parameters.
-const FIGURES: usize = 53;
+/// Width of all columns but the name, the parameters and the speed.
+const FIGURES: usize = 44;
+
+/// Width of the column of speeds; where there is room, with the ends of the range.
+fn speed_width(style: &Style) -> usize {
+    if style.width >= 96 { 14 } else { 9 }
+}
 
 /// Width of the column of parameters; where there is room, with the active ones.
 fn parameters_width(style: &Style) -> usize {
@@ -453,11 +458,14 @@ fn parameters_width(style: &Style) -> usize {
 
 /// Width of the name column; on a narrow terminal the name is on a line of its own.
 fn name_width(style: &Style) -> usize {
-    if style.is_narrow() { 4 } else { style.width.min(WIDEST) - FIGURES - parameters_width(style) }
+    if style.is_narrow() {
+        return 4;
+    }
+    style.width.min(WIDEST) - FIGURES - parameters_width(style) - speed_width(style)
 }
 
 /// The widest table without what to type.
-const WIDEST: usize = 104;
+const WIDEST: usize = 109;
 
 /// Whether there is room for what to type at the end of a row.
 const fn shows_pull(style: &Style) -> bool {
@@ -469,16 +477,44 @@ pub(super) fn header(judged: Option<u64>, turn: bool, style: &Style) -> String {
     let (width, parameters) = (name_width(style), parameters_width(style));
     let verdict = judged.map_or_else(|| "verdict".to_owned(), |tokens| format!("at {}", short(tokens)));
     let params = if parameters < 15 { "params" } else { "params (active)" };
-    let speed = if turn { "turn" } else { "tok/s" };
-    let (best, size, context) = ("best", "size", "VRAM ctx");
+    let at = |tokens: u64| {
+        if speed_width(style) > 9 {
+            format!("≈ tok/s at {}", short(tokens))
+        } else {
+            format!("≈ at {}", short(tokens))
+        }
+    };
+    let speed = match judged {
+        _ if turn => "turn".to_owned(),
+        Some(tokens) => at(tokens),
+        None if speed_width(style) > 9 => "≈ tok/s, empty".to_owned(),
+        None => "≈ tok/s".to_owned(),
+    };
+    let (best, size, context, speeds) = ("best", "size", "VRAM ctx", speed_width(style) + 1);
     let pull = if shows_pull(style) { "to have it" } else { "" };
     let head = format!(
-        "{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>10}  {verdict:<14}{pull}",
+        "{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>speeds$}  {verdict:<14}{pull}",
         "Models"
     );
     let mut page = Page::default();
+    page.text(&speeds_sentence(judged, turn), Hue::Dim);
     page.heading(head.trim_end());
     style.report(&page)
+}
+
+/// What speeds of the table are for.
+fn speeds_sentence(judged: Option<u64>, turn: bool) -> String {
+    match judged {
+        _ if turn => "Turn: until the last token of the turn that was asked for.".to_owned(),
+        Some(tokens) => {
+            format!("Speeds are modelled, in tokens per second with {} tokens in the cache.", Tokens(tokens))
+        }
+        None => {
+            "Speeds are modelled, in tokens per second with an empty cache; --need 16k says them for so many tokens \
+                 in it."
+                .to_owned()
+        }
+    }
 }
 
 /// A row of the table, preceded by a heading if its source differs from `last_source`.
@@ -533,7 +569,7 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
         &format!(
             "{best}{order}VRAM ctx: the largest context with all in VRAM. experts, parts: all \
              layers are assigned to GPU, but experts or other parts of them run from RAM; the share is of all memory on \
-             GPU. tok/s: modelled, with an empty cache.{reading}{modalities}{text_only}"
+             GPU.{reading}{modalities}{text_only}"
         ),
         Hue::Text,
     );
@@ -621,10 +657,11 @@ fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
     let parameters_width = parameters_width(style);
     let model = &plan.model;
     let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
-    let speed = known.speed();
+    let cells = speed_width(style);
+    let speed = known.speed(cells);
     let (size, quantisation) = (model.bytes.to_string(), model.file_type.as_deref().unwrap_or("?"));
     // a space before each figure that no width takes away
-    let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  ");
+    let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>cells$}  ");
     let count = format!("{count:>parameters_width$}");
     let indent = count.len() - count.trim_start().len();
     let name = beside(&name, width + indent, style, page);

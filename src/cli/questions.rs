@@ -21,8 +21,8 @@ use crate::model::mixture::Quantisation;
 use crate::question::arguments::{Arguments, AskedWith, Form};
 use crate::question::together::{self, Named, TogetherAnswer};
 use crate::question::{About, Question};
-use crate::settings::Settings;
 use crate::settings::knob::Knob;
+use crate::settings::{Flag, Settings};
 use crate::source::{Package, roots};
 use crate::text;
 
@@ -78,7 +78,9 @@ impl AboutPlan for ExportArgs {
 
 /// The knobs given as options, in the order of the screen.
 fn held(knobs: &KnobArgs) -> Vec<Knob> {
-    let is_given = |knob: &Knob| knobs.settings.given_options().any(|flag| flag.name() == knob.name());
+    // --cpu-moe is the same knob, for all layers
+    let is_of = |flag: Flag, knob: Knob| flag.name() == knob.name() || (flag, knob) == (Flag::CpuMoe, Knob::CpuMoe);
+    let is_given = |knob: &Knob| knobs.settings.given_options().any(|flag| is_of(flag, *knob));
     Knob::ALL.into_iter().filter(|knob| knob.moves_plans() && is_given(knob)).collect()
 }
 

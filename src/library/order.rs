@@ -49,14 +49,14 @@ pub struct Standing {
     /// By size and age.
     merit: f64,
     outcome: Outcome,
-    /// Tokens per second.
+    /// Tokens per second, as shown.
     speed: f64,
 }
 
 impl Standing {
     /// By what is known of a model: its entry in the catalogue, its plan, and its speed.
     pub fn of(entry: Option<&CatalogueEntry>, plan: Option<&Plan>, fit: Option<&FitSummary>) -> Self {
-        let speed = fit.and_then(|fit| Some(fit.speed.as_ref()?.tokens_per_second));
+        let speed = fit.and_then(|fit| Some(fit.speed.as_ref()?.shown()));
         let runs = plan.map(|plan| match speed {
             Some(speed) => plan.outcome() < Outcome::FromDisk && speed >= FAST_ENOUGH,
             // most that is not all in VRAM is slow

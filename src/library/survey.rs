@@ -13,8 +13,8 @@ use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::model::mixture::{ExactAfter, Quantisation};
 use crate::plan::Plan;
-use crate::settings::Settings;
 use crate::settings::knob::Knob;
+use crate::settings::{Context, Settings};
 use crate::source::{Package, Roots};
 
 /// The request for every model.
@@ -34,6 +34,14 @@ pub struct SurveyRequest {
 }
 
 impl SurveyRequest {
+    /// Tokens in the cache for which speeds are said: the context that models are judged by, or none.
+    pub const fn depth(&self) -> u64 {
+        match self.settings.ctx {
+            Context::Tokens(tokens) => tokens,
+            Context::Auto | Context::Max => 0,
+        }
+    }
+
     /// The request for an opened model.
     fn request(&self, package: Package) -> Result<PlanRequest, String> {
         let package = match self.quant {
@@ -118,7 +126,7 @@ pub fn plan_item(item: &Item, question: &SurveyRequest, roots: &Roots) -> ModelS
     match try_plan_item(item, question, roots) {
         Ok((request, plan, exact_after)) => {
             let exact_after = exact_after.map(Box::new);
-            let summary = FitSummary { exact_after, ..request.fit_summary(&plan) };
+            let summary = FitSummary { exact_after, ..request.fit_summary(&plan, question.depth()) };
             ModelStatus::Complete(Arc::new(plan), summary)
         }
         Err(why) => ModelStatus::Failed(why),

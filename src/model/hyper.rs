@@ -226,8 +226,7 @@ pub struct ModelSummary {
     pub file_type: Option<String>,
     /// Number of weights.
     pub parameters: u64,
-    /// Those of them that a token reads: of the experts, as many as are used; no table of which it looks up a row, unless that is
-    /// the output matrix too; and no block that predicts further tokens.
+    /// Those of them that a token reads: see [`Model::active_parameters`].
     pub active_parameters: u64,
     /// Number of experts; none for a dense model.
     pub experts: Option<u64>,

@@ -11,6 +11,7 @@ use crate::engine::PlanRequest;
 use crate::page::{Block, Hue, Page, Span};
 use crate::plan::Plan;
 use crate::settings::{Context, Settings};
+use crate::speed::USABLE;
 use crate::units::Tokens;
 use record::BestAnswer;
 
@@ -53,7 +54,9 @@ impl Question for Best {
         not_as_asked(request, plan).iter().for_each(|text| page.text(text, Hue::Over));
         page.text(
             &format!(
-                "Each was planned. Safe leaves {} on every GPU, balanced where good weights allow it.{held}",
+                "Each was planned. Speeds are with an empty cache, then with the context full. Safe leaves {} on every GPU, \
+                 balanced where good weights allow it; best quality and longest context write {USABLE} tok/s or more where \
+                 anything does.{held}",
                 search.margin
             ),
             Hue::Text,
@@ -101,6 +104,7 @@ pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
     for card in cards {
         page.choice(Block::Heading(Span::new(&card.title(), Hue::Text.bold())));
         page.item(&format!("{}; {}. {}", card.headline(), card.room_and_speed(), card.gives_up_text()));
+        card.fastest_text().iter().for_each(|text| page.item(text));
         card.placement.iter().for_each(|placement| page.item(&placement.reason));
         card.changes_text().iter().for_each(|changes| page.item(changes));
         let options = card.options(asked);

@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{About, Question, Stepwise, source_line};
-use crate::answer::need::{NeedRequest, NeededMachine};
+use crate::answer::need::{NeedRequest, NeededContext, NeededMachine};
 use crate::engine::PlanRequest;
 use crate::export::{PlanSource, csv, record};
 use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::{Outcome, Plan};
 use crate::speed::Speed;
-use crate::units::Bytes;
+use crate::units::{Bytes, Tokens, short};
 
 impl Stepwise for NeedRequest {
     type Part = Vec<NeededMachine>;
@@ -33,13 +33,16 @@ impl Question for NeedRequest {
         Ok(about.request.needed(self))
     }
 
-    fn page(&self, _: About<'_>, found: &Self::Answer) -> Page {
-        page(self, found)
+    fn page(&self, about: About<'_>, found: &Self::Answer) -> Page {
+        page(self, about.request.needed_context(), found)
     }
 
     fn record<'a>(&'a self, about: About<'a>, found: &'a Self::Answer) -> NeedAnswer<'a> {
+        let NeededContext { tokens, is_given } = about.request.needed_context();
         NeedAnswer {
             head: PlanSource::of(about.plan, about.source),
+            ctx: tokens,
+            ctx_given: is_given,
             speed: self.speed,
             ram: self.ram.free,
             machines: found.iter().map(MachineRecord::of).collect(),
@@ -65,10 +68,17 @@ impl Question for NeedRequest {
 const SHOWN: usize = 12;
 
 /// The machines that do what is asked, by kind; those with the least memory first.
-pub fn page(question: &NeedRequest, found: &[NeededMachine]) -> Page {
+pub fn page(question: &NeedRequest, context: NeededContext, found: &[NeededMachine]) -> Page {
     let mut page = Page::default();
     let NeedRequest { ram, speed } = question;
-    let asked = format!("{speed} tokens a second or more with the context full, {} of RAM free beside cards", ram.free);
+    let NeededContext { tokens, is_given } = context;
+    let assumed = if is_given { "" } else { " (taken, as none is given: --ctx)" };
+    let asked = format!(
+        "a context of {} tokens{assumed}, {speed} tokens a second or more when it is full, {} of RAM free beside cards",
+        Tokens(tokens),
+        ram.free
+    );
+    let full = format!("≈ tok/s at {}", short(tokens));
     if found.is_empty() {
         page.text(&format!("No known card or system runs it: asked for were {asked}."), Hue::Text);
         return page;
@@ -80,15 +90,11 @@ pub fn page(question: &NeedRequest, found: &[NeededMachine]) -> Page {
             continue;
         }
         page.heading(title);
-        let columns = vec![
-            Column::left("", 24),
-            Column::right("memory", 8),
-            Column::right("tok/s, full", 11),
-            Column::left("where", 8),
-        ];
+        let columns =
+            vec![Column::left("", 24), Column::right("memory", 8), Column::right(&full, 14), Column::left("where", 8)];
         let rows = of_kind.iter().take(SHOWN).map(|one| {
             let outcome = one.plan.outcome();
-            let speed = one.speed.range().to_string();
+            let speed = one.speed.range().cell();
             let cells = [one.name(), one.memory.to_string(), speed];
             let cells = cells.iter().map(|cell| Span::from(cell.as_str()));
             cells.chain([Span::new(&place(&one.plan), Hue::of(outcome))]).collect()
@@ -137,7 +143,11 @@ fn place(plan: &Plan) -> String {
 pub struct NeedAnswer<'a> {
     #[serde(flatten)]
     head: PlanSource<'a>,
-    /// The least tokens per second that were asked for.
+    /// The context that machines are judged by; it is full when their speeds are asked for.
+    ctx: u64,
+    /// Whether it was given; otherwise one is taken that most uses are served by.
+    ctx_given: bool,
+    /// The least tokens per second that were asked for, with the context full.
     speed: f64,
     /// RAM that is free beside cards.
     ram: Bytes,

@@ -120,7 +120,7 @@ impl Question for PlaceRequest {
             command,
             remarks,
             settings: placed.options(),
-            times: placed.times(),
+            times: placed.times().map(|times| times.0),
             reason: &placed.reason,
             plan: PlanFigures::of(&placed.plan, Some(&placed.after)),
         });
@@ -169,7 +169,7 @@ pub struct PlacedRecord<'a> {
     remarks: &'a [String],
     /// Its options by their names.
     settings: BTreeMap<&'static str, String>,
-    /// How many times as fast; null where no speed was known before.
+    /// How many times as fast, in the middle of both ranges; null where no speed was known before.
     times: Option<f64>,
     /// Why it is faster.
     reason: &'a str,

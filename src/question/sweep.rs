@@ -140,7 +140,7 @@ fn page(about: About<'_>, sweep: &Sweep) -> Page {
         let mut row = vec![value, Span::new(&format!(" {}", figures.outcome.short()), Hue::of(figures.outcome))];
         row.push(format!("{}/{}", figures.on_gpus(), figures.layer_count).into());
         row.extend([totals.weights, totals.cache, totals.graph, totals.cpu].map(|bytes| bytes.to_string().into()));
-        row.push(figures.speed_at_full_context.map_or_else(|| "–".to_owned(), |range| range.to_string()).into());
+        row.push(figures.speed_at_full_context.map_or_else(|| "–".to_owned(), |range| range.cell()).into());
         row
     };
     let rows = sweep.points.iter().map(|point| row(point.value, &point.figures)).collect();

@@ -211,8 +211,9 @@ pub fn remedies(plan: &Plan, changes: &[Remedy], speeds: Option<&Speeds>, page: 
             if also.is_some() { brings.replacen("brings", "bring", 1).replacen("makes", "make", 1) } else { brings };
         let cost = cost.as_ref().map_or_else(String::new, |cost| format!("; {cost}"));
         let now = speeds.map(|speeds| speeds.start.range());
-        let times = speed.and_then(|then| then.against(&now?)).map_or_else(String::new, |times| format!(", {times}"));
-        let speed = speed.map_or_else(String::new, |speed| format!(": {speed} tok/s{times}"));
+        let times = speed.and_then(|then| then.against(&now?)).filter(|times| times.helps());
+        let times = times.map_or_else(String::new, |times| format!(", about {times}"));
+        let speed = speed.map_or_else(String::new, |speed| format!(": {speed}{times}"));
         let text = format!("{}{options} {brings}{speed}{cost}", remedy.says());
         page.choice(Block::Text { first: "- ".into(), spans: vec![text.into()] });
     }

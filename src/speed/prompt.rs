@@ -19,7 +19,7 @@ use crate::engine::PreparedModel;
 use crate::machine::Machine;
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::units::Bandwidth;
-use constants::{FITTED, spread};
+use constants::{FITTED, PromptConstants, spread};
 use work::PromptWork;
 
 /// Tokens of the prompt that speeds are shown for, or the context if that is less: several batches.
@@ -82,8 +82,8 @@ impl PromptSpeed {
         if !tokens_per_second.is_finite() || tokens_per_second <= 0.0 {
             return Err("nothing of it is computed on a card".to_owned());
         }
-        let (low, high) = spread(work.class());
-        let (mut low, high) = (tokens_per_second * low, tokens_per_second * high);
+        let (fast, slow) = work.extremes(&FITTED, depth, tokens);
+        let (mut low, high) = (tokens as f64 / slow, tokens as f64 / fast);
         let (mut reason, mut confidence) = (None, Confidence::Modelled);
         if work.attends_in_ram {
             let what = "the CPU attends to the cache of layers in RAM, which takes a time that is not known";
@@ -106,13 +106,35 @@ impl PromptSpeed {
 }
 
 impl PromptWork {
+    /// Seconds of a prompt where every part is at its fastest, and where every part is at its slowest: what is not known of a
+    /// link widens what is copied over it alone.
+    pub fn extremes(&self, constants: &PromptConstants, depth: u64, tokens: u64) -> (f64, f64) {
+        let parts = self.parts(constants, depth, tokens);
+        let copies: f64 = parts.iter().map(|parts| parts.copies).sum();
+        let others = parts.iter().map(work::Parts::sum).sum::<f64>() - copies;
+        let link = if self.link_assumed { Class::RamAssumed } else { Class::Ram };
+        let ends = |class: Class, seconds: f64| {
+            let (low, high) = spread(class);
+            (seconds / high, seconds / low)
+        };
+        let (of_cards, of_link) = (ends(self.class_of_cards(), others), ends(link, copies));
+        (of_cards.0 + of_link.0, of_cards.1 + of_link.1)
+    }
+
+    /// The class of the errors of what cards do, without copies.
+    pub fn class_of_cards(&self) -> Class {
+        match self.devices.as_slice() {
+            [device] => Class::of_one(device.known.family),
+            _ => Class::SeveralGpus,
+        }
+    }
+
     /// The class of its errors.
     pub fn class(&self) -> Class {
         match self.devices.as_slice() {
             _ if self.link_assumed => Class::RamAssumed,
             _ if self.copies() => Class::Ram,
-            [device] => Class::of_one(device.known.family),
-            _ => Class::SeveralGpus,
+            _ => self.class_of_cards(),
         }
     }
 }

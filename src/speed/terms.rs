@@ -35,21 +35,35 @@ pub(super) fn of(work: &Work, constants: &Constants) -> Vec<Term> {
 }
 
 fn of_device(device: &DeviceWork, constants: &Constants) -> [Term; 4] {
-    let fitted = constants.of(device.family);
     let name = |what: &str| format!("{} {what}", device.id);
-    let read = |bytes: f64, share: f64| format!("{:.2} GB / ({share:.2} × {})", bytes / 1e9, device.bandwidth);
+    let read =
+        |bytes: f64, share: f64, at: &DeviceWork| format!("{:.2} GB / ({share:.2} × {})", bytes / 1e9, at.bandwidth);
+    let layers = |count: f64, each: f64| format!("{count} layers × {}", milliseconds(each));
+    // RAM that is not stated is taken to be no faster than a card: the formula is that of the slower one
+    let weights = device.slowest(|one| one.weights_seconds(constants, None));
+    let cache = device.slowest(|one| one.cache_seconds(constants));
+    let launches = device.slowest(|one| one.layers_seconds(constants));
+    let busy = device.slowest(|one| one.busy_seconds(constants));
     [
-        term(name("weights"), device.weights_seconds(constants, None), read(device.weights.bytes, fitted.weights)),
-        term(name("cache"), device.cache_seconds(constants), read(device.cache, device.cache_efficiency(constants))),
+        term(
+            name("weights"),
+            weights.weights_seconds(constants, None),
+            read(weights.weights.bytes, constants.of(weights.family).weights, &weights),
+        ),
+        term(
+            name("cache"),
+            cache.cache_seconds(constants),
+            read(cache.cache, cache.cache_efficiency(constants), &cache),
+        ),
         term(
             name("layers"),
-            device.layers_seconds(constants),
-            format!("{} layers × {}", device.layers, milliseconds(fitted.layer)),
+            launches.layers_seconds(constants),
+            layers(launches.layers, constants.of(launches.family).layer),
         ),
         term(
             name("experts and states"),
-            device.busy_seconds(constants),
-            format!("{} layers × {}", device.busy, milliseconds(fitted.busy)),
+            busy.busy_seconds(constants),
+            layers(busy.busy, constants.of(busy.family).busy),
         ),
     ]
 }
@@ -132,16 +146,17 @@ pub const FITTED: Constants = Constants {
     sync: 423.0e-6,
 };
 
-/// Measured over modelled: between these are [`super::range::SHOWN`] of the measurements that a fit had not seen.
+/// Measured over modelled, of a part of a token's time: between these are [`super::range::SHOWN`] of the measurements that
+/// a fit had not seen. What is assumed of RAM may be as much slower as what is stated, and a server has more channels.
 pub const fn spread(class: Class) -> (f64, f64) {
     match class {
         Class::Cuda => (0.65, 1.25),
         Class::Metal => (0.61, 1.32),
         Class::Vulkan => (0.70, 1.39),
         Class::Rocm => (0.81, 1.26),
-        Class::SeveralGpus => (0.52, 1.29),
-        Class::Ram | Class::RamAssumed => (0.55, 2.04),
-        Class::Cpu => (0.46, 1.79),
+        Class::SeveralGpus => (0.38, 1.32),
+        Class::RamAssumed => (0.46, 2.20),
+        Class::Ram | Class::Cpu => (0.46, 1.79),
     }
 }
 
@@ -154,9 +169,9 @@ pub const fn spread(class: Class) -> (f64, f64) {
 pub fn ram_bandwidth(work: &Work, tokens_per_second: f64) -> Result<Bandwidth, String> {
     let ram = work.devices.iter().find(|device| device.family == Family::Cpu);
     let ram = ram.ok_or("nothing of this plan is read from RAM, so the measurement tells nothing of it")?.bandwidth;
-    let seconds = |work: &Work| work.seconds(&FITTED, None);
-    let once = seconds(work);
-    let reading = 2.0 * (once - seconds(&work.clone().with_ram(2.0)));
+    let seconds = |factor: f64| work.clone().with_ram(factor).seconds(&FITTED, None);
+    let once = seconds(1.0);
+    let reading = 2.0 * (once - seconds(2.0));
     let others = once - reading;
     let left = tokens_per_second.recip() - others;
     if left <= 0.0 {

@@ -101,11 +101,11 @@ impl DiskReads {
         self.bytes() / self.bandwidth.per_second()
     }
 
-    /// With the most bytes from the slowest disk, or the least from the fastest.
-    fn extreme(self, slow: bool) -> Self {
+    /// Seconds for the fewest bytes from the fastest disk, and for the most from the slowest.
+    pub fn extremes(&self) -> (f64, f64) {
         let factor = if self.assumed { DISK_FACTOR } else { 1.0 };
-        let (bytes, factor) = if slow { (self.most, factor.recip()) } else { (self.least, factor) };
-        Self { least: bytes, most: bytes, bandwidth: self.bandwidth.times(factor), ..self }
+        let seconds = |bytes: f64, factor: f64| bytes / (self.bandwidth.per_second() * factor);
+        (seconds(self.least, factor), seconds(self.most, factor.recip()))
     }
 }
 
@@ -128,6 +128,9 @@ pub struct DeviceWork {
     pub busy: f64,
     /// Whether it runs with flash attention.
     pub flash: bool,
+    /// Of RAM whose bandwidth is not stated: the machine's cards, with the bandwidths of their memories. It is not taken to
+    /// be faster than any of them.
+    pub cards: Vec<(Family, Bandwidth)>,
 }
 
 impl Work {
@@ -151,6 +154,7 @@ impl Work {
                 layers: 0.0,
                 busy: 0.0,
                 flash,
+                cards: Vec::new(),
             });
         }
         let mut synced = 0.0;
@@ -168,7 +172,8 @@ impl Work {
                 let device = work.get_mut(device)?;
                 device.weights = device.weights.plus(away.times(*share));
             }
-            if away.bytes > 0.0 {
+            // memory that the GPU shares is not waited for
+            if away.bytes > 0.0 && machine.gpus.get(at).is_none_or(|gpu| !gpu.integrated) {
                 synced += shares.elsewhere.get(cpu).copied().unwrap_or(0.0);
             }
             work.get_mut(if shares.cache_in_ram { cpu } else { at })?.cache += block.cache;
@@ -185,6 +190,10 @@ impl Work {
                 (device.family, device.bandwidth) = (known.family, known.bandwidth);
             } else {
                 device.bandwidth = ram.unwrap_or(assumed.bandwidth);
+                if machine.ram.bandwidth.is_none() {
+                    let cards = machine.gpus.iter().filter_map(known);
+                    device.cards = cards.map(|card| (card.family, card.bandwidth)).collect();
+                }
             }
         }
         let disk = DiskReads::of(plan, machine, work.get(cpu).map_or(0.0, |ram| ram.weights.bytes));
@@ -224,36 +233,47 @@ impl Work {
         self.devices.first().map_or(0.0, |device| constants.of(device.family).hop)
     }
 
-    /// The same where the disk costs the most time that it may, or the least.
-    #[must_use]
-    pub fn with_disk(mut self, slow: bool) -> Self {
-        self.disk = self.disk.map(|disk| disk.extreme(slow));
-        self
-    }
-
-    /// The same with `factor` times the bandwidth of RAM.
+    /// The same with `factor` times the bandwidth of RAM, as if that were stated.
     #[must_use]
     pub fn with_ram(mut self, factor: f64) -> Self {
         for device in self.devices.iter_mut().filter(|device| device.family == Family::Cpu) {
             device.bandwidth = device.bandwidth.times(factor);
+            device.cards.clear();
         }
         self
     }
 }
 
 impl DeviceWork {
-    fn seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
+    /// Seconds per token. The arithmetic of a CPU counts if its threads are given.
+    pub fn seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
         self.weights_seconds(constants, threads)
             + self.cache_seconds(constants)
             + self.layers_seconds(constants)
             + self.busy_seconds(constants)
     }
 
+    /// The same work on each card that it is not taken to be faster than.
+    pub fn on_cards(&self) -> impl Iterator<Item = Self> + '_ {
+        let on =
+            |&(family, bandwidth): &(Family, Bandwidth)| Self { family, bandwidth, cards: Vec::new(), ..self.clone() };
+        self.cards.iter().map(on)
+    }
+
+    /// Where a part of the work takes longest: itself, or a card that it is not taken to be faster than.
+    pub fn slowest(&self, seconds: impl Fn(&Self) -> f64) -> Self {
+        let own = Self { cards: Vec::new(), ..self.clone() };
+        self.on_cards().fold(own, |slowest, card| if seconds(&card) > seconds(&slowest) { card } else { slowest })
+    }
+
     /// Reading the weights, or on a CPU with this many threads the arithmetic if that takes longer.
     pub fn weights_seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
-        let read = self.weights.bytes / (constants.of(self.family).weights * self.bandwidth.per_second());
-        let threads = threads.filter(|_| self.family == Family::Cpu);
-        threads.map_or(read, |threads| read.max(self.weights.thread_seconds / threads))
+        self.longest(|device| {
+            let share = constants.of(device.family).weights;
+            let read = device.weights.bytes / (share * device.bandwidth.per_second());
+            let threads = threads.filter(|_| device.family == Family::Cpu);
+            threads.map_or(read, |threads| read.max(device.weights.thread_seconds / threads))
+        })
     }
 
     /// The share of the bandwidth at which the cache is read.
@@ -264,17 +284,21 @@ impl DeviceWork {
 
     /// Reading the cache.
     pub fn cache_seconds(&self, constants: &Constants) -> f64 {
-        self.cache / (self.cache_efficiency(constants) * self.bandwidth.per_second())
+        self.longest(|device| device.cache / (device.cache_efficiency(constants) * device.bandwidth.per_second()))
     }
 
     /// Launching the operations of its layers.
     pub fn layers_seconds(&self, constants: &Constants) -> f64 {
-        self.layers * constants.of(self.family).layer
+        self.longest(|device| device.layers * constants.of(device.family).layer)
     }
 
     /// The further operations of experts and recurrent states.
     pub fn busy_seconds(&self, constants: &Constants) -> f64 {
-        self.busy * constants.of(self.family).busy
+        self.longest(|device| device.busy * constants.of(device.family).busy)
+    }
+
+    fn longest(&self, seconds: impl Fn(&Self) -> f64) -> f64 {
+        self.on_cards().map(|card| seconds(&card)).fold(seconds(self), f64::max)
     }
 }
 

@@ -159,7 +159,7 @@ proptest! {
         let found = request.remedies(plan.clone(), None).flatten().find(|remedy| remedy.change.knob() == "fit-target");
         prop_assert!(found.is_some(), "{} MiB is enough for {} on {}", mib, request.model.name, request.machine);
         let limits = request.limits(&plan);
-        prop_assert!(matches!(limits.remedies.first(), Some(Change::FitTarget(_))));
+        prop_assert!(matches!(limits.remedies.first().map(|way| &way.change), Some(Change::FitTarget(_))));
         let said = verdict::sentence(&plan, Some(&limits), None);
         let how = if engine == EngineId::LlamaCpp { "--fit-target" } else { "LLAMA_ARG_FIT_TARGET" };
         prop_assert!(said.contains(how) && said.contains("stay free"), "{said}");

@@ -79,7 +79,7 @@ proptest! {
         let outcome = plan.outcome();
         prop_assert_eq!(outcome == Outcome::Vram, is_in_vram(&plan), "{}", entry.name);
 
-        prop_assert_eq!(request.fit_summary(&plan).outcome, outcome, "in the list");
+        prop_assert_eq!(request.fit_summary(&plan, 0).outcome, outcome, "in the list");
         prop_assert!(verdict::headline(&plan).starts_with(outcome.headline()));
         let json: serde_json::Value = serde_json::from_str(&plimsoll::export::json(&plan).unwrap()).unwrap();
         prop_assert_eq!(&json["outcome"], outcome.name());

@@ -102,6 +102,7 @@ fn placed(request: &PlanRequest, plan: &Plan) -> Option<Placed> {
     }
     let start = if now.is_some() { "It is faster because " } else { "As it is, the model does not fit" };
     assert!(placed.reason.starts_with(start) && placed.reason.ends_with('.'), "{what}: {}", placed.reason);
+    agree_with_its_milliseconds(&placed, &what);
     let (command, _) =
         llama_server::with_remarks(&placed.request, &placed.plan, &ModelLocation::File("model.gguf".to_owned()))
             .unwrap();
@@ -109,6 +110,21 @@ fn placed(request: &PlanRequest, plan: &Plan) -> Option<Placed> {
     let again = request.with(pinned::options(&command)).plan().unwrap();
     pinned::assert_same(&placed.plan, &again, &command);
     Some(placed)
+}
+
+/// The factor in the headline is that of the milliseconds beside it, and no sentence denies what is in RAM.
+fn agree_with_its_milliseconds(placed: &Placed, what: &str) {
+    let (headline, reason) = (placed.headline(), &placed.reason);
+    if let Some((_, takes)) = reason.split_once("a token takes ") {
+        let number = |word: &str| word.trim_end_matches(['.', ',']).parse::<f64>().ok();
+        let (now, before) = takes.split_once(", not ").unwrap();
+        let (now, before) = (number(now.split(' ').next().unwrap()).unwrap(), number(before).unwrap());
+        let times = number(headline.split(' ').next().unwrap()).unwrap();
+        assert!(times > 1.0 && (before / now / times - 1.0).abs() < 0.03, "{what}: {headline} {reason}");
+    }
+    let in_ram = placed.plan.parts_in_ram() > Bytes::ZERO || placed.plan.cpu().cache > Bytes::ZERO;
+    assert!(!in_ram || !reason.contains("no layer is in RAM"), "{what}: {reason}");
+    assert!(placed.plan.notes.iter().all(|note| !note.contains("as you asked")), "{what}: {:?}", placed.plan.notes);
 }
 
 #[test]
@@ -141,7 +157,7 @@ fn uneven_cards_are_placed_faster_than_by_the_fit() {
             let plan = request.plan().ok()?;
             let placed = placed(request, &plan);
             let may_gain = request.may_gain(&plan)?;
-            let times = placed.and_then(|placed| placed.times()).unwrap_or(1.0);
+            let times = placed.and_then(|placed| placed.times()).map_or(1.0, |times| times.0);
             (may_gain > 1.02).then_some(times)
         })
         .collect();
@@ -165,7 +181,7 @@ fn a_fast_card_alone_beats_it_with_slow_ones(
     let request = request(model, machine(cards, 64), with_context(8192));
     let plan = request.plan().unwrap();
     let placed = placed(&request, &plan).unwrap();
-    assert!(times.contains(&placed.times().unwrap()), "{:?}", placed.times());
+    assert!(times.contains(&placed.times().unwrap().0), "{:?}", placed.times());
     let with_layers: Vec<usize> = (0..cards.len()).filter(|gpu| !placed.plan.devices[*gpu].layers.is_empty()).collect();
     assert_eq!(with_layers, [fastest]);
     assert_eq!(placed.options()["device"], format!("CUDA{fastest}"));
@@ -184,7 +200,9 @@ fn fewer_experts_are_in_ram() {
         placed.reason
     );
     let steps: Vec<Placed> = request.placements(&plan).flatten().collect();
-    assert!(steps.windows(2).all(|two| two[0].times() < two[1].times()));
+    let seconds =
+        |placed: &Placed| placed.after.start.tokens_per_second.recip() + placed.after.full.tokens_per_second.recip();
+    assert!(steps.windows(2).all(|two| seconds(&two[1]) < seconds(&two[0])));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod folds;
 mod prompts;
 
 use cases::{Case, Cases, Prompt};
+use folds::Judged;
 use plimsoll::speed::family::Family;
 use plimsoll::speed::prompt::constants as prompt_constants;
 use plimsoll::speed::range::Class;
@@ -40,14 +41,12 @@ fn main() {
     }
     println!("    sync: {:.0}.0e-6,", fitted.sync * 1e6);
     let held_out = folds::held_out(&known);
-    let assumed: Vec<&Case> = cases.iter().filter(|case| case.work.assumed.is_some()).collect();
-    let assumed_errors: Vec<f64> = assumed.iter().map(|case| fit::error(case, &fitted)).collect();
-    println!("        Class::RamAssumed => {:.2?},", folds::spread(&assumed, &assumed_errors, Class::RamAssumed));
-    for class in Class::ALL.into_iter().filter(|class| *class != Class::RamAssumed) {
+    let judged = |cases: &[&Case]| cases.iter().map(|case| Judged::by(case, &fitted)).collect::<Vec<_>>();
+    for class in Class::ALL.into_iter().filter(|class| !matches!(class, Class::RamAssumed | Class::Ram)) {
         let (low, high) = folds::spread(&known, &held_out, class);
         println!("        Class::{class:?} => ({low:.2}, {high:.2}),");
     }
-    let seen: Vec<f64> = known.iter().map(|case| fit::error(case, &fitted)).collect();
+    let seen = judged(&known);
     for (name, group) in folds::GROUPS {
         for (kind, errors) in [("held out", &held_out), ("seen", &seen)] {
             let errors = folds::errors(&known, errors, group);
@@ -57,14 +56,14 @@ fn main() {
         }
     }
     if std::env::args().any(|argument| argument == "--lines") {
-        for (case, error) in known.iter().zip(&held_out) {
+        for (case, judged) in known.iter().zip(&held_out) {
             println!(
                 "{} {:?} {} {:.1} {:.2} {}",
                 case.id,
                 case.work.class(),
                 case.depth,
                 case.measured,
-                error.exp(),
+                judged.error.exp(),
                 case.thread
             );
         }
@@ -118,9 +117,12 @@ fn prompt(all: &[Prompt]) {
         }
     }
     let copied = prompts::copied(&all.iter().collect::<Vec<_>>(), &fitted, |prompt| prompt.machine.clone());
-    let assumed: Vec<_> = copied.iter().map(|(prompt, error, _)| (*prompt, *error)).collect();
-    let told: Vec<_> = copied.iter().filter_map(|(prompt, _, told)| Some((*prompt, (*told)?))).collect();
-    println!("assumed {:?}, told {:?}", prompts::spread(&assumed), prompts::spread(&told));
+    let assumed: Vec<_> = copied.iter().map(|(assumed, _)| assumed.clone()).collect();
+    let told: Vec<_> = copied.iter().filter_map(|(_, told)| told.clone()).collect();
+    let spread = |of: &[prompts::CopiedPrompt<'_>]| prompts::spread_of_copies(of, &fitted);
+    let covered = |of: &[prompts::CopiedPrompt<'_>]| of.iter().filter(|one| one.is_covered(&fitted)).count();
+    println!("assumed {:?}, told {:?}", spread(&assumed), spread(&told));
+    println!("in the range: {} of {}, {} of {}", covered(&assumed), assumed.len(), covered(&told), told.len());
     if std::env::args().any(|argument| argument == "--prompts") {
         let held = |id| on_cards.iter().position(|prompt| prompt.id == id).map_or(0.0, |at| held_out[at]);
         for prompt in all {
@@ -136,8 +138,8 @@ fn prompt(all: &[Prompt]) {
                 if prompt.work.copies() { prompts::error(prompt, &fitted) } else { held(prompt.id) }.exp(),
                 copied
                     .iter()
-                    .find(|(other, ..)| other.id == prompt.id)
-                    .and_then(|(.., told)| *told)
+                    .find(|(other, _)| other.prompt.id == prompt.id)
+                    .and_then(|(_, told)| Some(told.as_ref()?.error))
                     .unwrap_or_else(|| prompts::error(prompt, &fitted))
                     .exp(),
                 prompt.has_experts,

@@ -24,7 +24,7 @@ fn a_plan_has_a_speed_at_a_depth() {
 
     let text = sandbox.plimsoll().arg("plan").arg(&model).args(machine).assert().success();
     let text = String::from_utf8_lossy(&text.get_output().stdout).into_owned();
-    assert!(text.contains(" tok/s, ") && text.contains(" at full context."), "{text}");
+    assert!(text.contains(" tok/s (") && text.contains(") at full context."), "{text}");
 }
 
 #[test]

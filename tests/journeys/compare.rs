@@ -2,6 +2,7 @@
 
 use plimsoll::answer::compare::{ComparedPlan, ComparedValue, Difference, compare};
 use plimsoll::settings::{CacheType, Context};
+use plimsoll::speed::range::Times;
 
 use crate::harness::{self, Harness};
 
@@ -104,7 +105,7 @@ fn comparison_rows_match_the_plans() {
     );
     let ratio = after.full.tokens_per_second / before.full.tokens_per_second;
     let full = &row("context full").figures;
-    assert_eq!(full[2].against(&full[0]), Difference::Times(ratio));
+    assert_eq!(full[2].against(&full[0]), Difference::Times(Times(ratio)));
     assert!(
         row("KV cache").differs() && row("name").differs(),
         "a plan that is missing differs from one that is there"

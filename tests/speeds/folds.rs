@@ -2,26 +2,63 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll::speed::range::{Class, SHOWN};
+use plimsoll::speed::range::{Class, Part, SHOWN};
+use plimsoll::speed::terms::Constants;
 
 use super::cases::Case;
 use super::fit;
 
 pub const FOLDS: usize = 10;
 
-/// The log errors of `cases`, each by constants fitted on the other folds.
-pub fn held_out(cases: &[&Case]) -> Vec<f64> {
+/// A measurement beside what constants make of it.
+#[derive(Clone, Default)]
+pub struct Judged {
+    /// log(measured / modelled)
+    pub error: f64,
+    /// The parts of a token's time.
+    pub parts: Vec<Part>,
+}
+
+impl Judged {
+    pub fn by(case: &Case, constants: &Constants) -> Self {
+        Self { error: fit::error(case, constants), parts: case.work.parts(constants) }
+    }
+
+    /// Whether the range that is shown holds what was measured.
+    fn is_covered(&self, measured: f64) -> bool {
+        let (fast, slow) = sum(self.parts.iter().map(|part| (part.fast, part.slow)));
+        (slow.recip()..=fast.recip()).contains(&measured)
+    }
+
+    /// Measured over modelled of the parts of a class, where the others are at their slowest and at their fastest: the
+    /// first is what the lower end must not be above, the second what the upper end must not be below.
+    fn ratios(&self, measured: f64, class: Class) -> (f64, f64) {
+        let (own, others): (Vec<&Part>, Vec<&Part>) = self.parts.iter().partition(|part| part.class == class);
+        let own: f64 = own.iter().map(|part| part.seconds).sum();
+        let (fast, slow) = sum(others.iter().map(|part| (part.fast, part.slow)));
+        let left = |others: f64| Some(measured.recip() - others).filter(|left| *left > 0.0);
+        let ratio = |others| left(others).map_or(f64::INFINITY, |left| own / left);
+        (ratio(slow), ratio(fast))
+    }
+}
+
+fn sum(of: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
+    of.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+/// `cases`, each judged by constants fitted on the other folds.
+pub fn held_out(cases: &[&Case]) -> Vec<Judged> {
     let fold = folds(cases);
-    let mut errors = vec![0.0; cases.len()];
+    let mut judged = vec![Judged::default(); cases.len()];
     for held in 0..FOLDS {
         let seen: Vec<&Case> =
             cases.iter().zip(&fold).filter(|(_, fold)| **fold != held).map(|(case, _)| *case).collect();
         let constants = fit::fit(&seen);
         for (index, case) in cases.iter().enumerate().filter(|(index, _)| fold[*index] == held) {
-            errors[index] = fit::error(case, &constants);
+            judged[index] = Judged::by(case, &constants);
         }
     }
-    errors
+    judged
 }
 
 fn folds(cases: &[&Case]) -> Vec<usize> {
@@ -78,17 +115,14 @@ pub struct Errors {
     pub covered: f64,
 }
 
-/// The errors of the cases that `group` takes, with these log errors.
-pub fn errors(cases: &[&Case], log_errors: &[f64], group: Group) -> Errors {
-    let chosen: Vec<(&Case, f64)> =
-        cases.iter().zip(log_errors).filter(|(case, _)| group(case)).map(|(case, error)| (*case, *error)).collect();
-    let mut sizes: Vec<f64> = chosen.iter().map(|(_, error)| ((-error).exp() - 1.0).abs()).collect();
+/// The errors of the cases that `group` takes, judged so.
+pub fn errors(cases: &[&Case], judged: &[Judged], group: Group) -> Errors {
+    let chosen: Vec<(&Case, &Judged)> =
+        cases.iter().zip(judged).filter(|(case, _)| group(case)).map(|(case, judged)| (*case, judged)).collect();
+    let mut sizes: Vec<f64> = chosen.iter().map(|(_, judged)| ((-judged.error).exp() - 1.0).abs()).collect();
     sizes.sort_by(f64::total_cmp);
     let at = |share: f64| sizes[((sizes.len() - 1) as f64 * share).round() as usize];
-    let covered = chosen.iter().filter(|(case, error)| {
-        let (low, high) = case.work.class().range(1.0);
-        (low..=high).contains(&error.exp())
-    });
+    let covered = chosen.iter().filter(|(case, judged)| judged.is_covered(case.measured));
     Errors {
         count: chosen.len(),
         median: at(0.5),
@@ -97,13 +131,15 @@ pub fn errors(cases: &[&Case], log_errors: &[f64], group: Group) -> Errors {
     }
 }
 
-/// Measured over modelled, so that between the two are those of a class that ranges are made to hold. Few threads have most of the lines, so this is the
-/// wider of two counts: each line as one, and a thread of n lines as √n.
-pub fn spread(cases: &[&Case], log_errors: &[f64], class: Class) -> (f64, f64) {
-    let of_class = cases.iter().zip(log_errors).filter(|(case, _)| case.work.class() == class);
-    let (of_class, log_errors): (Vec<&Case>, Vec<f64>) = of_class.map(|(case, error)| (*case, *error)).unzip();
-    let by_line = quantiles(&log_errors, &vec![1.0; log_errors.len()]);
-    let by_thread = quantiles(&log_errors, &fit::weights(&of_class));
+/// Measured over modelled of the parts of a class, so that between the two are those that ranges are made to hold. Few
+/// threads have most of the lines, so this is the wider of two counts: each line as one, and a thread of n lines as √n.
+pub fn spread(cases: &[&Case], judged: &[Judged], class: Class) -> (f64, f64) {
+    let of_class = cases.iter().zip(judged).filter(|(case, _)| case.work.class() == class);
+    let (of_class, ratios): (Vec<&Case>, Vec<(f64, f64)>) =
+        of_class.map(|(case, judged)| (*case, judged.ratios(case.measured, class))).unzip();
+    let (lower, upper): (Vec<f64>, Vec<f64>) = ratios.into_iter().map(|(low, high)| (low.ln(), high.ln())).unzip();
+    let ends = |weights: &[f64]| (quantiles(&lower, weights).0.min(1.0), quantiles(&upper, weights).1.max(1.0));
+    let (by_line, by_thread) = (ends(&vec![1.0; lower.len()]), ends(&fit::weights(&of_class)));
     (by_line.0.min(by_thread.0), by_line.1.max(by_thread.1))
 }
 

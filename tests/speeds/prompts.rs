@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use plimsoll::speed::family::Family;
 use plimsoll::speed::prompt::constants::{FamilyPrompts, PromptConstants};
 use plimsoll::speed::prompt::link_bandwidth;
-use plimsoll::speed::prompt::work::Parts;
+use plimsoll::speed::prompt::work::{Parts, PromptWork};
 use plimsoll::speed::range::Class;
 
 use super::cases::Prompt;
@@ -201,14 +201,63 @@ pub fn held_out(prompts: &[&Prompt]) -> Vec<f64> {
     errors
 }
 
-/// The log errors of prompts for which weights are copied, by `constants`: with the link assumed, and with the link that
-/// one measurement of the same machine tells, that in which copies take the largest share; none for that one. A machine
-/// is told by `machine`, with the model or without.
+/// A prompt for which weights are copied, beside what constants make of it.
+#[derive(Clone)]
+pub struct CopiedPrompt<'a> {
+    pub prompt: &'a Prompt,
+    /// With the link that is judged.
+    pub work: PromptWork,
+    /// log(measured / modelled)
+    pub error: f64,
+}
+
+impl<'a> CopiedPrompt<'a> {
+    fn by(prompt: &'a Prompt, work: PromptWork, constants: &PromptConstants) -> Self {
+        let seconds = work.seconds(constants, prompt.depth, prompt.tokens);
+        Self { prompt, work, error: (prompt.measured * seconds / prompt.tokens as f64).ln() }
+    }
+
+    /// Whether the range that is shown holds what was measured.
+    pub fn is_covered(&self, constants: &PromptConstants) -> bool {
+        let Prompt { depth, tokens, measured, .. } = *self.prompt;
+        let (fast, slow) = self.work.extremes(constants, depth, tokens);
+        (fast..=slow).contains(&(tokens as f64 / measured))
+    }
+
+    /// Measured over modelled of what is copied, where cards are at their slowest and at their fastest.
+    fn ratios(&self, constants: &PromptConstants) -> (f64, f64) {
+        let Prompt { depth, tokens, measured, .. } = *self.prompt;
+        let parts = self.work.parts(constants, depth, tokens);
+        let copies: f64 = parts.iter().map(|parts| parts.copies).sum();
+        let others = parts.iter().map(Parts::sum).sum::<f64>() - copies;
+        let (low, high) = plimsoll::speed::prompt::constants::spread(self.work.class_of_cards());
+        let ratio = |others: f64| {
+            let left = tokens as f64 / measured - others;
+            if left > 0.0 { copies / left } else { f64::INFINITY }
+        };
+        (ratio(others / low), ratio(others / high))
+    }
+}
+
+/// Measured over modelled of what is copied, so that between the two are those that ranges are made to hold: as
+/// [`spread`] of the whole.
+pub fn spread_of_copies(of: &[CopiedPrompt<'_>], constants: &PromptConstants) -> (f64, f64) {
+    let prompts: Vec<&Prompt> = of.iter().map(|one| one.prompt).collect();
+    let (lower, upper): (Vec<f64>, Vec<f64>) =
+        of.iter().map(|one| one.ratios(constants)).map(|(low, high)| (low.ln(), high.ln())).unzip();
+    let ends = |weights: &[f64]| (quantiles(&lower, weights).0.min(1.0), quantiles(&upper, weights).1.max(1.0));
+    let (by_line, by_thread) = (ends(&vec![1.0; lower.len()]), ends(&weights(&prompts)));
+    (by_line.0.min(by_thread.0), by_line.1.max(by_thread.1))
+}
+
+/// Prompts for which weights are copied, by `constants`: with the link assumed, and with the link that one measurement of
+/// the same machine tells, that in which copies take the largest share; none for that one. A machine is told by `machine`,
+/// with the model or without.
 pub fn copied<'a>(
     prompts: &[&'a Prompt],
     constants: &PromptConstants,
     machine: fn(&Prompt) -> String,
-) -> Vec<(&'a Prompt, f64, Option<f64>)> {
+) -> Vec<(CopiedPrompt<'a>, Option<CopiedPrompt<'a>>)> {
     let mut copied: Vec<(&Prompt, f64)> = prompts
         .iter()
         .filter(|prompt| prompt.work.copies())
@@ -222,8 +271,9 @@ pub fn copied<'a>(
     let mut links: BTreeMap<String, f64> = BTreeMap::new();
     let errors = copied.into_iter().map(|(prompt, _)| {
         let told = links.get(&machine(prompt)).map(|factor| {
-            let work = prompt.work.clone().with_link(*factor);
-            (prompt.measured * work.seconds(constants, prompt.depth, prompt.tokens) / prompt.tokens as f64).ln()
+            let mut work = prompt.work.clone().with_link(*factor);
+            work.link_assumed = false;
+            CopiedPrompt::by(prompt, work, constants)
         });
         if told.is_none()
             && let Ok(link) = link_bandwidth(&prompt.work, prompt.depth, prompt.tokens, prompt.measured)
@@ -231,7 +281,7 @@ pub fn copied<'a>(
             let device = prompt.work.devices.iter().find(|device| device.copies()).unwrap();
             links.insert(machine(prompt), link.per_second() / device.link().per_second());
         }
-        (prompt, error(prompt, constants), told)
+        (CopiedPrompt::by(prompt, prompt.work.clone(), constants), told)
     });
     errors.collect()
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 
-use super::card::{Card, Placement};
-use super::loss::{AS_FAST, margin_above_kept_in, margin_of, prompts_of};
+use super::card::{Card, Placement, Poorer};
+use super::loss::{margin_above_kept_in, margin_of, prompts_of};
 use super::{BestRequest, Objective};
 use crate::answer::change::width;
 use crate::answer::quality::{self, TRAINED_IN};
@@ -15,7 +15,7 @@ use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::model::quantise::Quantiser;
-use crate::plan::{Outcome, Plan};
+use crate::plan::{Outcome, Plan, used_gpus};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
 use crate::settings::{CacheType, Context, Flag, FlashAttn};
 use crate::speed::{FAST_ENOUGH, Speed, Speeds, USABLE};
@@ -32,13 +32,20 @@ const SHORT: u64 = 8192;
 /// A shorter context than this is not suggested, unless it is wanted.
 const LEAST: u64 = 4096;
 
+/// Contexts that are searched by their speed are multiples of this, in tokens.
+const STEP: u64 = 256;
+
 /// What the longest contexts are searched for, the best outcome first.
 const GOALS: [Goal; 3] = [Goal::Vram, Goal::AllLayers, Goal::AtLeast(0)];
 
 /// The search for cards around one plan.
 pub(super) struct BestSearch<'a> {
-    pub request: &'a PlanRequest,
-    pub plan: Cow<'a, Plan>,
+    /// What cards are compared with: the settings as they are, and their plan.
+    pub now: (&'a PlanRequest, Cow<'a, Plan>),
+    /// What is searched from.
+    request: Cow<'a, PlanRequest>,
+    /// Its plan, where it is another one.
+    own_plan: Option<Plan>,
     pub question: &'a BestRequest,
     /// That of the opened model.
     quantiser: Quantiser<'a>,
@@ -64,8 +71,6 @@ struct Types {
 
 /// A part of the search.
 pub(super) enum Step {
-    /// The settings as they are.
-    Now,
     /// Weights of this type with each type of the cache.
     Type(Type),
     /// The balanced settings.
@@ -93,7 +98,6 @@ impl Step {
             Self::Placements => search.placements(tried),
             Self::Margins => search.lower_margins(tried),
             Self::Ubatches => search.larger_ubatches(tried),
-            Self::Now => planned(search.request.clone(), Plan::clone(&search.plan)).into_iter().collect(),
             Self::Type(to) => {
                 let request = search.in_type(to).map(|request| search.with_context(&request, search.wanted()));
                 let types = request.map(|request| search.cache_types(&request)).unwrap_or_default();
@@ -148,9 +152,9 @@ impl Tried {
     }
 }
 
-/// A plan with its tokens per second at the start.
+/// A plan with its tokens per second at the start, as shown.
 fn with_speed(request: &PlanRequest, plan: Plan) -> (Plan, Option<f64>) {
-    let speed = Speed::of(&request.model, &request.machine, &plan, 0).map(|speed| speed.tokens_per_second);
+    let speed = Speed::of(&request.model, &request.machine, &plan, 0).map(|speed| speed.shown());
     (plan, speed)
 }
 
@@ -159,9 +163,9 @@ pub(super) struct Candidate {
     pub request: PlanRequest,
     pub plan: Plan,
     pub speeds: Option<Speeds>,
-    /// Tokens per second with the wanted context full, or with as much of it as there is.
+    /// Tokens per second with the wanted context full, or with as much of it as there is, as shown.
     pub speed: Option<f64>,
-    /// Tokens of a long prompt per second.
+    /// Tokens of a long prompt per second, as shown.
     pub prompts: Option<f64>,
     /// By weights and caches.
     pub loss: f64,
@@ -173,7 +177,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// None if it cannot be planned or does not fit.
+    /// None if it cannot be planned or does not run.
     fn of(request: PlanRequest, wanted: u64) -> Option<Self> {
         let plan = request.trial().ok()?;
         Self::of_plan(request, plan, wanted)
@@ -181,26 +185,33 @@ impl Candidate {
 
     /// The same where the plan is known.
     fn of_plan(request: PlanRequest, plan: Plan, wanted: u64) -> Option<Self> {
-        if !Goal::AtLeast(0).is_met_by(&plan) {
+        if !runs(&plan) {
             return None;
         }
         let depth = wanted.min(plan.settings.ctx_per_sequence);
-        let speed = Speed::of(&request.model, &request.machine, &plan, depth).map(|speed| speed.tokens_per_second);
+        let speed = Speed::of(&request.model, &request.machine, &plan, depth).map(|speed| speed.shown());
         let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
-        let prompts = prompts_of(&request, &plan).map(|speed| speed.tokens_per_second);
+        let prompts = prompts_of(&request, &plan).map(|speed| speed.range().shown());
         let loss = quality::of_plan(&request.model, &plan);
         let margin = margin_of(&plan);
         Some(Self { request, plan, speeds, speed, prompts, loss, margin, is_balanced: false, placement: None })
     }
 
-    /// Whether it has the wanted context.
-    fn reaches(&self, wanted: u64) -> bool {
-        self.plan.settings.ctx >= wanted
+    /// As much of the wanted context as it has.
+    fn reaches(&self, wanted: u64) -> u64 {
+        self.plan.settings.ctx.min(wanted)
     }
 
-    /// Whether few would find it too slow; what runs in VRAM is fast where no speed is known.
+    /// Whether few would find it too slow, as far as the wanted context is full; what runs in VRAM is fast where no speed is
+    /// known.
     fn is_usable(&self) -> bool {
         self.speed.map_or(self.plan.outcome() <= Outcome::Tight, |speed| speed >= USABLE)
+    }
+
+    /// The same with its own context full.
+    fn is_usable_when_full(&self) -> bool {
+        let full = self.speeds.as_ref().map(|speeds| speeds.full.shown());
+        full.map_or(self.plan.outcome() <= Outcome::Tight, |speed| speed >= USABLE)
     }
 
     /// How well it serves `objective`; the greater the better.
@@ -216,11 +227,18 @@ impl Candidate {
         }
     }
 
-    /// By `objective` first; among equals what loses least, is fastest, and has the longest context and the largest
-    /// margin.
+    /// By `objective` first; among equals what is balanced, loses least, is fastest, and has the longest context and the
+    /// largest margin: a speed that is shown alike is no reason to give up anything.
     fn compare(&self, other: &Self, objective: Objective) -> Ordering {
         let by = |objective| self.value(objective).total_cmp(&other.value(objective));
-        let others = [Objective::Quality, Objective::Speed, Objective::Context, Objective::Safe, Objective::Prompts];
+        let others = [
+            Objective::Balanced,
+            Objective::Quality,
+            Objective::Speed,
+            Objective::Context,
+            Objective::Safe,
+            Objective::Prompts,
+        ];
         others.into_iter().fold(by(objective), |order, next| order.then_with(|| by(next)))
     }
 
@@ -233,6 +251,13 @@ impl Candidate {
     }
 }
 
+/// Whether it runs without reading from disk: a GPU may have less left than the engine would keep, but what its driver
+/// takes.
+fn runs(plan: &Plan) -> bool {
+    let has_room = || used_gpus(&plan.devices).all(|(_, headroom)| !headroom.is_tight());
+    plan.refusal.is_none() && plan.outcome() < Outcome::FromDisk && has_room()
+}
+
 /// Whether weights of this type are good without a word.
 fn is_good_type(to: FileType) -> bool {
     quality::of_weights(to) <= quality::of_weights(GOOD)
@@ -243,17 +268,35 @@ fn is_good(model: &Model) -> bool {
 }
 
 impl<'a> BestSearch<'a> {
-    /// That around `plan`, which is the plan of `request`.
-    pub fn new(request: &'a PlanRequest, plan: Cow<'a, Plan>, question: &'a BestRequest) -> Self {
-        Self { request, plan, question, quantiser: Quantiser::of(&request.opened) }
+    /// That around `plan`, which is the plan of `request`, from the settings as they are.
+    pub fn around(request: &'a PlanRequest, plan: Cow<'a, Plan>, question: &'a BestRequest) -> Self {
+        let quantiser = Quantiser::of(&request.opened);
+        Self { now: (request, plan), request: Cow::Borrowed(request), own_plan: None, question, quantiser }
+    }
+
+    /// The same from the held settings alone: what is found does not depend on knobs that are free, so neither on which
+    /// card was taken before.
+    pub fn of_held(request: &'a PlanRequest, plan: Cow<'a, Plan>, question: &'a BestRequest) -> Self {
+        let search = Self::around(request, plan, question);
+        let freed = question.freed(request);
+        match freed.plan() {
+            Ok(plan) if freed != *request => Self { request: Cow::Owned(freed), own_plan: Some(plan), ..search },
+            _ => search,
+        }
     }
 }
 
 impl BestSearch<'_> {
-    /// The context that is wanted: as it is now, or a useful one where the engine chose it.
-    fn wanted(&self) -> u64 {
-        let now = self.plan.settings.ctx;
-        match (self.request.settings.ctx, self.plan.model.context_train) {
+    /// The plan that is searched from.
+    fn plan(&self) -> &Plan {
+        self.own_plan.as_ref().unwrap_or(&self.now.1)
+    }
+
+    /// The context that is wanted: as it is now, or a useful one where the engine chose it. Speeds are compared with so
+    /// many tokens in the cache.
+    pub fn wanted(&self) -> u64 {
+        let now = self.plan().settings.ctx;
+        match (self.request.settings.ctx, self.plan().model.context_train) {
             (Context::Auto, _) if self.question.holds(Knob::Context) => now,
             (Context::Auto, Some(trained)) if trained > 0 => USEFUL.min(trained),
             (Context::Auto, _) => USEFUL.min(now),
@@ -264,22 +307,30 @@ impl BestSearch<'_> {
     /// Everything that is tried, a part after the other.
     pub fn steps(&self) -> Vec<Step> {
         let types = self.types();
-        let mut steps = vec![Step::Now];
-        let found = types.good.iter().chain(&types.narrower);
-        steps.extend(found.chain(self.last_resorts(&types)).copied().map(Step::Type));
+        let mut found: Vec<Type> = types.good.iter().chain(&types.narrower).copied().collect();
+        found.extend(self.last_resorts(&types));
+        if found.is_empty() {
+            found.push(Type::AsItIs);
+        }
+        let mut steps: Vec<Step> = found.iter().copied().map(Step::Type).collect();
         steps.push(Step::Balanced);
         if !self.question.holds(Knob::Context) {
             let own = self.own_may_stay().then_some(Type::AsItIs);
-            let narrowest = types.good.last().copied();
-            let is_narrower = |to: &Type| own.is_none() || self.bytes(*to) < Some(self.request.model.bytes);
-            steps.extend(own.into_iter().chain(narrowest.filter(is_narrower)).map(Step::Longest));
+            // the narrowest leaves most room for a cache
+            let mut longest: Vec<Type> = own.into_iter().chain(types.good.last().copied()).collect();
+            longest.extend(found.last());
+            for (at, to) in longest.iter().enumerate() {
+                if !longest[..at].contains(to) {
+                    steps.push(Step::Longest(*to));
+                }
+            }
         }
         steps.push(Step::Margins);
         if ![Knob::Ubatch, Knob::Batch].iter().any(|knob| self.question.holds(*knob)) {
             steps.push(Step::Ubatches);
         }
         let placing = [Knob::GpuLayers, Knob::CpuMoe, Knob::TensorSplit];
-        let context_stays = self.question.holds(Knob::Context) && self.request.settings.ctx == Context::Auto;
+        let context_stays = self.question.holds(Knob::Context) && self.now.0.settings.ctx == Context::Auto;
         if !context_stays && !placing.iter().any(|knob| self.question.holds(*knob)) {
             steps.push(Step::Placements);
         }
@@ -319,8 +370,12 @@ impl BestSearch<'_> {
     /// The types that are a last resort, if no other one runs.
     fn last_resorts<'t>(&self, types: &'t Types) -> &'t [Type] {
         let narrowest = types.narrower.last().or(types.good.last());
-        let runs = |to: &Type| self.in_type(*to).is_some_and(|request| request.meets(Goal::AtLeast(0)));
-        if narrowest.is_some_and(runs) { &[] } else { &types.last_resorts }
+        let does_run = |to: &Type| {
+            let request = self.in_type(*to);
+            request
+                .is_some_and(|request| request.meets(Goal::AtLeast(0)) || request.plan().is_ok_and(|plan| runs(&plan)))
+        };
+        if narrowest.is_some_and(does_run) { &[] } else { &types.last_resorts }
     }
 
     /// What weights take in a type.
@@ -334,7 +389,7 @@ impl BestSearch<'_> {
     /// The request with the model's weights in a type.
     fn in_type(&self, to: Type) -> Option<PlanRequest> {
         match to {
-            Type::AsItIs => Some(self.request.clone()),
+            Type::AsItIs => Some(PlanRequest::clone(&self.request)),
             Type::Quantised(to) => self.request.quantised(to),
         }
     }
@@ -392,8 +447,10 @@ impl BestSearch<'_> {
         });
         found = found.or_else(|| first(&narrowest, any, None)).or_else(|| first(&narrower, any, None));
         found = found.or_else(|| self.shorter(&narrowest, any, 1));
+        // where no margin can be kept, such as beside a projector, less than it is
+        found = found.or_else(|| self.first_that_runs(narrowest.first().into_iter().chain(&narrower)));
         found = found.or_else(|| first(&last_resorts, in_vram, None)).or_else(|| first(&last_resorts, any, None));
-        found.or_else(|| self.request.meets(any).then(|| (self.request.clone(), None)))
+        found.or_else(|| self.request.meets(any).then(|| (PlanRequest::clone(&self.request), None)))
     }
 
     /// The first of `types` that meets `goal` with the wanted context and one of the types of the cache, the widest
@@ -424,6 +481,21 @@ impl BestSearch<'_> {
         None
     }
 
+    /// The first of `types`, the widest first, that runs fast enough to be used with the wanted context; none if the
+    /// narrowest does not.
+    fn first_that_runs<'t>(&self, types: impl DoubleEndedIterator<Item = &'t Type> + Clone) -> Option<Found> {
+        let of_type = |to: &Type| {
+            let request = self.with_context(&self.in_type(*to)?, self.wanted());
+            let planned = self.cache_types(&request).into_iter().filter_map(|one| Some((one.plan().ok()?, one)));
+            let mut fast = planned.filter(|(plan, one)| {
+                runs(plan) && with_speed(one, plan.clone()).1.is_none_or(|speed| speed >= USABLE)
+            });
+            fast.next().map(|(plan, request)| (request, Some(plan)))
+        };
+        let narrowest = of_type(types.clone().next_back()?)?;
+        Some(types.into_iter().find_map(of_type).unwrap_or(narrowest))
+    }
+
     /// The first of `types` that meets `goal` with a shorter context, of `least` at least: the longest.
     fn shorter(&self, types: &[Type], goal: Goal, least: u64) -> Option<Found> {
         if self.question.holds(Knob::Context) {
@@ -445,7 +517,7 @@ impl BestSearch<'_> {
 
     /// Settings to try, with the plan where they are those that the search began with.
     fn tried(&self, request: PlanRequest) -> Tried {
-        let known = (request == *self.request).then(|| Some(with_speed(&request, Plan::clone(&self.plan))));
+        let known = (request == *self.request).then(|| Some(with_speed(&request, self.plan().clone())));
         Tried { request, planned: known.map_or_else(OnceCell::new, OnceCell::from) }
     }
 
@@ -456,17 +528,39 @@ impl BestSearch<'_> {
         request.changed(|settings| settings.ctx = Context::Tokens(tokens))
     }
 
-    /// The settings as they are, and the balanced ones, placed faster where that can be.
+    /// The balanced settings placed faster, and all that may be the fastest then.
     fn placements(&self, tried: &[Candidate]) -> Vec<Candidate> {
+        let with_bound = |one| {
+            let Candidate { request, plan, speed, .. }: &Candidate = one;
+            Some(((*speed)? * request.may_gain(plan)?, one))
+        };
+        let mut bounded: Vec<(f64, &Candidate)> =
+            self.eligible(Objective::Speed, tried).into_iter().filter_map(with_bound).collect();
+        bounded.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let speeds = bounded.iter().filter_map(|(_, one)| one.speed);
+        let mut fastest = speeds.fold(0.0, f64::max);
+        let mut found = Vec::new();
+        for (bound, one) in bounded {
+            if bound <= fastest && !one.is_balanced {
+                continue;
+            }
+            let placed = self.placed(one);
+            fastest = placed.iter().filter_map(|placed| placed.speed).fold(fastest, f64::max);
+            found.extend(placed);
+        }
+        // a context that is shorter than wanted has no part in what is fastest
         let balanced = tried.iter().find(|one| one.is_balanced);
-        let now = tried.iter().find(|one| one.request == *self.request);
-        let placed = now.into_iter().chain(balanced).filter_map(|one| {
-            let placed = one.request.placed(&one.plan)?;
-            let placement = Placement { options: placed.options(), reason: placed.reason };
-            let candidate = Candidate::of_plan(placed.request, placed.plan, self.wanted())?;
-            Some(Candidate { placement: Some(placement), ..candidate })
-        });
-        placed.collect()
+        let is_known =
+            |one: &&Candidate| self.eligible(Objective::Speed, tried).iter().any(|known| std::ptr::eq(*known, *one));
+        found.extend(balanced.filter(|one| !is_known(one)).and_then(|one| self.placed(one)));
+        found
+    }
+
+    fn placed(&self, one: &Candidate) -> Option<Candidate> {
+        let placed = one.request.placed(&one.plan)?;
+        let placement = Placement { options: placed.options(), reason: placed.reason };
+        let candidate = Candidate::of_plan(placed.request, placed.plan, self.wanted())?;
+        Some(Candidate { placement: Some(placement), ..candidate })
     }
 
     /// What was found until now and has something in RAM, with less kept free where that brings all into VRAM.
@@ -478,7 +572,7 @@ impl BestSearch<'_> {
             let margin = margin_above_kept_in(&found.plan, &one.plan);
             Some(Candidate { margin, ..found })
         };
-        tried.iter().filter(|one| one.reaches(self.wanted())).filter_map(with_less).collect()
+        tried.iter().filter(|one| one.reaches(self.wanted()) == self.wanted()).filter_map(with_less).collect()
     }
 
     /// The balanced settings, and those with the fastest prompts until now, with a larger ubatch where that pays.
@@ -490,9 +584,11 @@ impl BestSearch<'_> {
         larger.filter_map(|larger| Candidate::of_plan(larger.request, larger.plan, self.wanted())).collect()
     }
 
-    /// The longest contexts for each type of the cache and each outcome, up to what the model was trained for.
+    /// The longest contexts for each type of the cache and each outcome, up to what the model was trained for; and the
+    /// longest with which it is usable, where the longest of all is not.
     fn longest(&self, request: &PlanRequest) -> Vec<PlanRequest> {
-        let limit = self.plan.model.context_train.filter(|trained| *trained > 0).unwrap_or(u64::MAX).max(self.wanted());
+        let limit =
+            self.plan().model.context_train.filter(|trained| *trained > 0).unwrap_or(u64::MAX).max(self.wanted());
         let mut found = Vec::new();
         let types = self.cache_types(request);
         for goal in GOALS {
@@ -501,7 +597,27 @@ impl BestSearch<'_> {
                 break;
             }
         }
+        // the narrowest cache reaches farthest
+        found.extend(types.last().and_then(|one| self.longest_usable(one, &found)));
         found
+    }
+
+    /// The longest context with which `request` is fast enough when it is full, between those of `found` that are and are
+    /// not, to the nearest part in 64.
+    fn longest_usable(&self, request: &PlanRequest, found: &[PlanRequest]) -> Option<PlanRequest> {
+        let with = |tokens| Candidate::of(self.with_context(request, tokens), self.wanted());
+        let is_usable = |tokens: u64| with(tokens).is_some_and(|one| one.is_usable_when_full());
+        let mut contexts: Vec<u64> = found.iter().map(context_of).collect();
+        contexts.sort_unstable();
+        let (mut low, mut high) = (LEAST, *contexts.last()?);
+        if is_usable(high) || !is_usable(low) {
+            return None;
+        }
+        while high - low > (low / 64).max(STEP) {
+            let middle = low.midpoint(high) / STEP * STEP;
+            if is_usable(middle) { low = middle } else { high = middle }
+        }
+        Some(self.with_context(request, low))
     }
 
     /// `request` with `tokens` of context, or the most below that meets `goal`.
@@ -519,10 +635,10 @@ impl BestSearch<'_> {
 
     /// `request` with each type of the cache that may be suggested, the widest first; as it is if the type is held.
     fn cache_types(&self, request: &PlanRequest) -> Vec<PlanRequest> {
-        if self.question.holds(Knob::CacheType) || self.plan.totals.cache == Bytes::ZERO {
+        if self.question.holds(Knob::CacheType) || self.plan().totals.cache == Bytes::ZERO {
             return vec![request.clone()];
         }
-        let effect = &self.plan.settings;
+        let effect = &self.plan().settings;
         let flash = effect.flash_attn != FlashAttn::On && !self.question.holds(Knob::FlashAttn);
         let with = |ty: CacheType| {
             let as_is = (effect.cache_type_k, effect.cache_type_v) == (ty, ty);
@@ -542,31 +658,47 @@ impl BestSearch<'_> {
         if found.is_empty() { vec![request.clone()] } else { found }
     }
 
-    /// The best of `tried` for each objective, without those that another one beats in everything.
+    /// The best of `tried` for each objective. Where another one is as good as the balanced settings in everything, and better
+    /// in something, it has their name.
     pub fn cards(&self, tried: &[Candidate]) -> Vec<Card> {
-        let mut chosen: Vec<(Objective, &Candidate)> = Vec::new();
-        for objective in Objective::ALL {
-            let best = self.eligible(objective, tried).into_iter().max_by(|a, b| a.compare(b, objective));
-            chosen.extend(best.map(|one| (objective, one)));
-        }
-        // a card that another one beats in what it is named for gives its name to that one
-        let shown: Vec<&Candidate> = chosen.iter().map(|(_, one)| *one).collect();
-        for (objective, one) in &mut chosen {
-            let better = |other: &&&Candidate| match objective {
-                Objective::Balanced => other.beats(one),
-                Objective::Placement => other.placement.is_some() && other.compare(one, *objective).is_gt(),
-                Objective::Safe => self.is_safe(other) && other.compare(one, *objective).is_gt(),
-                _ => other.compare(one, *objective).is_gt(),
-            };
-            if let Some(better) = shown.iter().filter(better).max_by(|a, b| a.compare(b, *objective)) {
-                *one = better;
-            }
-        }
         let mut cards: Vec<Card> = Vec::new();
-        for (objective, one) in chosen {
-            Card::new(objective, one, self).join(&mut cards);
+        for objective in Objective::ALL {
+            let by = |a: &&Candidate, b: &&Candidate| a.compare(b, objective);
+            let Some(best) = self.eligible(objective, tried).into_iter().max_by(by) else { continue };
+            let better = tried.iter().filter(|other| objective == Objective::Balanced && other.beats(best)).max_by(by);
+            let best = better.unwrap_or(best);
+            let mut card = Card::new(objective, best, self);
+            if objective == Objective::Speed {
+                card.fill = Some(best.reaches(self.wanted()));
+                card.poorer = self.poorer(best);
+            }
+            card.join(&mut cards);
         }
         cards.into_iter().map(Card::explained).collect()
+    }
+
+    /// The mildest quantisation below the floor that is fast enough where the fastest is not: to be used, or to be read
+    /// along with; where it is, the mildest that brings all into VRAM.
+    fn poorer(&self, fastest: &Candidate) -> Option<Poorer> {
+        let own = quality::own_type(&self.request.opened);
+        let is_trained_in = own.is_some_and(|own| TRAINED_IN.contains(&own));
+        if fastest.plan.outcome() <= Outcome::Tight || self.question.holds(Knob::Quant) || is_trained_in {
+            return None;
+        }
+        let least = [USABLE, FAST_ENOUGH].into_iter().find(|least| fastest.speed < Some(*least));
+        let below = quality::ladder().filter(|to| !self.question.minimums.allow(*to)).map(Type::Quantised);
+        let below = below.filter(|to| self.bytes(*to) < Some(fastest.request.model.bytes));
+        // the narrowest cache leaves most room for weights
+        let request = |to| self.cache_types(&self.with_context(&self.in_type(to)?, self.wanted())).pop();
+        let found = below.filter_map(request).filter_map(|request| Candidate::of(request, self.wanted()));
+        let is_enough = |one: &Candidate| match least {
+            Some(least) => one.speed >= Some(least),
+            None => one.plan.outcome() <= Outcome::Vram && one.speed > fastest.speed,
+        };
+        let one = found.into_iter().find(is_enough)?;
+        let depth = one.reaches(self.wanted());
+        let speed = Speed::of(&one.request.model, &one.request.machine, &one.plan, depth)?.range();
+        Some(Poorer { quant: one.request.settings.quant?, outcome: one.plan.outcome(), speed })
     }
 
     /// What may serve `objective`.
@@ -581,32 +713,21 @@ impl BestSearch<'_> {
             Objective::Safe => self.is_safe(one),
         };
         let mut left: Vec<&Candidate> = tried.iter().filter(must).collect();
-        // each of these only if any has it
-        let mut prefer = |wish: &dyn Fn(&Candidate) -> bool| {
-            if left.iter().any(|one| wish(one)) {
-                left.retain(|one| wish(one));
-            }
-        };
-        let fastest = |left: &[&Candidate]| left.iter().filter_map(|one| one.speed).fold(0.0, f64::max);
-        match objective {
-            Objective::Balanced => {}
-            Objective::Placement => prefer(&|one| one.reaches(self.wanted())),
-            Objective::Context => prefer(&Candidate::is_usable),
-            Objective::Quality => {
-                prefer(&|one| one.reaches(self.wanted()));
-                prefer(&Candidate::is_usable);
-            }
-            Objective::Speed | Objective::Safe | Objective::Prompts => {
-                prefer(&|one| one.reaches(self.wanted()));
-                prefer(&|one| is_good(&one.request.model));
-            }
+        if !matches!(objective, Objective::Balanced | Objective::Context) {
+            // speeds and margins are of one context, and as much of what is wanted as any has
+            let most = left.iter().map(|one| one.reaches(self.wanted())).max();
+            left.retain(|one| Some(one.reaches(self.wanted())) == most);
+            let least = left.iter().map(|one| one.plan.settings.ctx).min();
+            left.retain(|one| Some(one.plan.settings.ctx) == least);
         }
-        if objective == Objective::Speed {
-            // a speed that is the same is no reason to give up anything
-            let least = fastest(&left) * AS_FAST;
-            left.retain(|one| one.speed.is_some_and(|speed| speed >= least));
-            left.sort_by(|a, b| a.compare(b, Objective::Quality));
-            left.drain(..left.len().saturating_sub(1));
+        // this only if any is
+        let usable: Option<fn(&Candidate) -> bool> = match objective {
+            Objective::Context => Some(Candidate::is_usable_when_full),
+            Objective::Quality => Some(Candidate::is_usable),
+            _ => None,
+        };
+        if let Some(is_usable) = usable.filter(|is_usable| left.iter().any(|one| is_usable(one))) {
+            left.retain(|one| is_usable(one));
         }
         left
     }

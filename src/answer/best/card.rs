@@ -11,12 +11,13 @@ use super::{Loss, Objective};
 use crate::answer::quality;
 use crate::answer::verdict::{capitalised, headline, in_ram, margin};
 use crate::engine::PlanRequest;
+use crate::model::mixture::Quantisation;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{Context, Flag, FlashAttn, InEffect, Settings};
-use crate::speed::Speeds;
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::Seconds;
+use crate::speed::{Speed, SpeedRange, Speeds};
 use crate::text::shell_word;
 use crate::units::Tokens;
 
@@ -35,12 +36,27 @@ pub struct Card {
     pub first_token: Option<FirstToken>,
     /// Its placement, where it is not the engine's.
     pub placement: Option<Placement>,
+    /// Of the fastest: tokens in the cache with which it is.
+    pub fill: Option<u64>,
+    /// Of the fastest: a poorer quantisation than may be suggested, where that would be fast enough, or all in VRAM.
+    pub poorer: Option<Poorer>,
     /// What weights and caches lose, in nats per token.
     pub loss: f64,
     /// What it gives up against the plan now, the gravest first.
     pub gives_up: Vec<Loss>,
     /// The knobs that it changes: their names with the values now and then.
     pub changes: Vec<KnobChange>,
+}
+
+/// A quantisation below what may be suggested, and what it would give.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Poorer {
+    /// The quantisation.
+    pub quant: Quantisation,
+    /// Where what a token needs would be.
+    pub outcome: Outcome,
+    /// How fast it would be, with as much in the cache as the card that says so.
+    pub speed: SpeedRange,
 }
 
 /// When the first token of an answer comes, after a prompt of a useful context or all that there is.
@@ -112,9 +128,11 @@ impl Card {
             speeds: speeds.clone(),
             first_token: FirstToken::of(request, plan),
             placement: found.placement.clone(),
+            fill: None,
+            poorer: None,
             loss: *loss,
-            gives_up: Loss::between((search.request, &search.plan), (request, plan)),
-            changes: changes((search.request, &search.plan), (request, plan)),
+            gives_up: Loss::between((search.now.0, &search.now.1), (request, plan)),
+            changes: changes((search.now.0, &search.now.1), (request, plan)),
         }
     }
 
@@ -125,15 +143,31 @@ impl Card {
 
     /// Adds it to `cards`, or its objectives to the card with the same plan.
     pub(super) fn join(self, cards: &mut Vec<Self>) {
-        // notes may say who asked
+        // notes, and who set a value, may differ
+        let effect = |plan: &Plan| InEffect { sources: BTreeMap::new(), ..plan.settings.clone() };
         let is_same = |one: &Plan, other: &Plan| {
-            (&one.model, &one.settings, &one.devices, &one.layers)
-                == (&other.model, &other.settings, &other.devices, &other.layers)
+            (&one.model, effect(one), &one.devices, &one.layers)
+                == (&other.model, effect(other), &other.devices, &other.layers)
         };
         match cards.iter_mut().find(|other| is_same(&other.plan, &self.plan)) {
-            Some(same) => same.objectives.extend(self.objectives),
+            Some(same) => {
+                same.objectives.extend(self.objectives);
+                (same.fill, same.poorer) = (self.fill.or(same.fill), self.poorer.or(same.poorer));
+            }
             None => cards.push(self),
         }
+    }
+
+    /// `Fastest with 32 768 tokens in the cache: ≈ 27 tok/s (18–34).`, and what a poorer quantisation would give; none of other
+    /// cards.
+    pub fn fastest_text(&self) -> Option<String> {
+        let fill = self.fill?;
+        let speed = Speed::of(&self.request.model, &self.request.machine, &self.plan, fill)?;
+        let poorer = self.poorer.map_or_else(String::new, |Poorer { quant, outcome, speed }| {
+            let place = outcome.headline().to_lowercase().replace("ram", "RAM");
+            format!(" A poorer quantisation than --min-quant allows would give more: {quant} {speed}, {place}.")
+        });
+        Some(format!("Fastest with {} tokens in the cache: {speed}.{poorer}", Tokens(fill)))
     }
 
     /// Its name: `Fastest, safe`.
@@ -149,7 +183,7 @@ impl Card {
         format!("{}{quantisation}{last_resort}", headline(&self.plan))
     }
 
-    /// `1.4 GiB above the 1 GiB kept free; 28–34 tok/s`
+    /// `1.4 GiB above the 1 GiB kept free; ≈ 30 tok/s (28–34)`
     pub fn room_and_speed(&self) -> String {
         let room = match self.plan.outcome() {
             Outcome::Vram | Outcome::Tight => margin(&self.plan),
@@ -193,7 +227,7 @@ impl Card {
             options.push(format!("--ctx {tokens}"));
         }
         if (to.cache_type_k, to.cache_type_v) != (asked.cache_type_k, asked.cache_type_v) {
-            options.extend(to.cache_type_k.map(|ty| format!("--kv-type {ty}")));
+            options.push(format!("--kv-type {}", self.plan.settings.cache_type_k));
         }
         if to.flash_attn != asked.flash_attn {
             options.push(format!("--flash-attn {}", to.flash_attn));
@@ -231,6 +265,13 @@ fn changes(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<KnobC
     // what merely follows a short context is no change
     let sets_batch = |request: &PlanRequest| request.settings.batch.is_some() || request.settings.ubatch.is_some();
     let is_set = sets_batch(now.0) || sets_batch(then.0);
+    let layers = |request: &PlanRequest| match request.settings.gpu_layers.word() {
+        Ok(count) => count.to_string(),
+        Err(word) => word.to_owned(),
+    };
+    let moe = |request: &PlanRequest| {
+        request.settings.n_cpu_moe.map_or_else(|| "auto".to_owned(), |layers| layers.to_string())
+    };
     let batch = |tokens: u64| if is_set { Tokens(tokens).to_string() } else { String::new() };
     let rows = [
         (Knob::Context, Tokens(before.ctx).to_string(), Tokens(after.ctx).to_string()),
@@ -239,6 +280,8 @@ fn changes(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<KnobC
         (Knob::FlashAttn, now.0.settings.flash_attn.to_string(), then.0.settings.flash_attn.to_string()),
         (Knob::Batch, batch(before.batch), batch(after.batch)),
         (Knob::Ubatch, batch(before.ubatch), batch(after.ubatch)),
+        (Knob::GpuLayers, layers(now.0), layers(then.0)),
+        (Knob::CpuMoe, moe(now.0), moe(then.0)),
     ];
     let bounds = now.0.bounds();
     let set = |knob: Knob| match knob {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::answer::quality;
-use crate::answer::verdict::COMFORTABLE;
 use crate::engine::PlanRequest;
 use crate::plan::{Outcome, Plan};
 use crate::settings::CacheType;
@@ -31,6 +30,17 @@ pub enum Loss {
         to: SpeedRange,
         /// Tokens in the cache.
         depth: u64,
+    },
+    /// Tokens per second with the context full, where that is longer.
+    SpeedWhenFull {
+        /// Now.
+        from: SpeedRange,
+        /// Then.
+        to: SpeedRange,
+        /// The context now, in tokens.
+        from_tokens: u64,
+        /// The context then, in tokens.
+        to_tokens: u64,
     },
     /// Tokens of a prompt per second.
     Prompts {
@@ -67,7 +77,7 @@ pub enum Loss {
         /// Then.
         to: Bytes,
     },
-    /// A comfortable margin: so much is left.
+    /// Margin: so much is left.
     Margin {
         /// Left now.
         from: Difference,
@@ -78,9 +88,6 @@ pub enum Loss {
 
 /// A margin that shrinks by less is as large as before.
 const NOTABLE: Bytes = Bytes::mib(32);
-
-/// A slower speed than this share of the other is a loss.
-pub(super) const AS_FAST: f64 = 0.97;
 
 impl Loss {
     /// All losses of `then` against `now`, the gravest first.
@@ -98,13 +105,23 @@ impl Loss {
         for depth in [0, both] {
             let of = |request: &PlanRequest, plan: &Plan| Speed::of(&request.model, &request.machine, plan, depth);
             let Some((from, to)) = of(request_now, now).zip(of(request_then, then)) else { continue };
-            let is_slower = to.tokens_per_second < from.tokens_per_second * AS_FAST;
+            let is_slower = to.shown() < from.shown();
             if is_slower && !losses.iter().any(|loss| matches!(loss, Self::Speed { .. })) {
                 losses.push(Self::Speed { from: from.range(), to: to.range(), depth });
             }
         }
+        let full = |request: &PlanRequest, plan: &Plan| {
+            Speed::of(&request.model, &request.machine, plan, plan.settings.ctx_per_sequence)
+        };
+        if !losses.iter().any(|loss| matches!(loss, Self::Speed { .. }))
+            && let (Some(from), Some(to)) = (full(request_now, now), full(request_then, then))
+            && to.shown() < from.shown()
+        {
+            let (from_tokens, to_tokens) = (before.ctx_per_sequence, after.ctx_per_sequence);
+            losses.push(Self::SpeedWhenFull { from: from.range(), to: to.range(), from_tokens, to_tokens });
+        }
         if let (Some(from), Some(to)) = (prompts_of(request_now, now), prompts_of(request_then, then))
-            && to.tokens_per_second < from.tokens_per_second * AS_FAST
+            && to.range().shown() < from.range().shown()
         {
             losses.push(Self::Prompts { from: from.range(), to: to.range() });
         }
@@ -125,7 +142,6 @@ impl Loss {
         );
         if let (Some(from), Some(to)) = (margin_of(now), margin_of(then))
             && from.left() - to.left() >= NOTABLE
-            && to.left() < COMFORTABLE
         {
             losses.push(Self::Margin { from, to });
         }
@@ -138,6 +154,7 @@ impl Loss {
             Self::Vram(_) => "vram",
             Self::Layers { .. } => "layers",
             Self::Speed { .. } => "speed",
+            Self::SpeedWhenFull { .. } => "speed_when_full",
             Self::Prompts { .. } => "prompts",
             Self::Context { .. } => "ctx",
             Self::Quantisation { .. } => "quant",
@@ -156,11 +173,18 @@ impl fmt::Display for Loss {
                 write!(f, "running from VRAM alone: {}", outcome.headline().to_lowercase().replace("ram", "RAM"))
             }
             Self::Layers { from, to } => write!(f, "layers on GPU: {to} instead of {from}"),
-            Self::Speed { from, to, depth: 0 } => write!(f, "speed: {to} instead of {from} tok/s"),
+            Self::Speed { from, to, depth: 0 } => write!(f, "speed: {to} instead of ≈ {}", from.cell()),
             Self::Speed { from, to, depth } => {
-                write!(f, "speed at {} tokens: {to} instead of {from} tok/s", Tokens(*depth))
+                write!(f, "speed at {} tokens: {to} instead of ≈ {}", Tokens(*depth), from.cell())
             }
-            Self::Prompts { from, to } => write!(f, "speed of prompts: {to} instead of {from} tok/s"),
+            Self::SpeedWhenFull { from, to, from_tokens, to_tokens } => write!(
+                f,
+                "speed with the context full: {to} at {} tokens instead of ≈ {} at {}",
+                Tokens(*to_tokens),
+                from.cell(),
+                Tokens(*from_tokens)
+            ),
+            Self::Prompts { from, to } => write!(f, "speed of prompts: {to} instead of ≈ {}", from.cell()),
             Self::Context { from, to } => write!(f, "{} of {} tokens of context", Tokens(from - to), Tokens(*from)),
             Self::Quantisation { from, to } => write!(f, "precise weights: {to} instead of {from}"),
             Self::CacheType { from, to } => write!(f, "a precise KV cache: {to} instead of {from}"),

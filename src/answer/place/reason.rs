@@ -10,8 +10,9 @@ use crate::units::Bytes;
 /// Bytes that are worth a word.
 const LEAST: f64 = 1e6;
 
-/// One sentence on what makes `then` faster than `now`, both plans of `request`'s model and machine.
-pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
+/// One sentence on what makes `then` faster than `now` with `depth` tokens in the cache, both plans of `request`'s model and
+/// machine.
+pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan, depth: u64) -> String {
     if now.outcome() == Outcome::DoesNotFit {
         return "As it is, the model does not fit; placed so, it does.".to_owned();
     }
@@ -28,7 +29,10 @@ pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
     }
     let in_ram = |plan: &Plan| plan.cpu().layers.len();
     match (in_ram(then), in_ram(now)) {
-        (0, 1..) => parts.push("no layer is in RAM any more".to_owned()),
+        (0, 1..) => parts.push(match left_in_ram(then) {
+            None => "no layer is in RAM any more".to_owned(),
+            Some(left) => format!("no whole layer is in RAM any more, only {left}"),
+        }),
         (1, before) if before > 1 => parts.push(format!("1 layer is in RAM, not {before}")),
         (after, before) if after < before => parts.push(format!("{after} layers are in RAM, not {before}")),
         _ => {}
@@ -42,13 +46,27 @@ pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
         }
         _ => {}
     }
-    let work = |plan: &Plan| Work::of(&request.model, &request.machine, plan, 0);
+    let work = |plan: &Plan| Work::of(&request.model, &request.machine, plan, depth);
     let (Some(before), Some(after)) = (work(now), work(then)) else {
         return sentence(&parts, "");
     };
     parts.extend(moved(now, &before, &after));
-    let milliseconds = |work: &Work| work.seconds(&FITTED, None) * 1e3;
-    sentence(&parts, &format!(": a token takes {:.1} ms, not {:.1}", milliseconds(&after), milliseconds(&before)))
+    let milliseconds = |work: &Work| {
+        let milliseconds = work.seconds(&FITTED, None) * 1e3;
+        if milliseconds < 10.0 { format!("{milliseconds:.2}") } else { format!("{milliseconds:.1}") }
+    };
+    let full = if depth > 0 { " with the context full" } else { "" };
+    let (before, after) = (milliseconds(&before), milliseconds(&after));
+    sentence(&parts, &format!(": a token takes {after} ms{full}, not {before}"))
+}
+
+/// What is in RAM of layers on GPUs.
+fn left_in_ram(plan: &Plan) -> Option<String> {
+    let layers = plan.layers.iter().filter(|layer| layer.elsewhere() > Bytes::ZERO).count();
+    let noun = if layers == 1 { "layer" } else { "layers" };
+    let experts = (plan.parts_in_ram() > Bytes::ZERO).then(|| format!("experts of {layers} {noun}"));
+    let caches = (plan.cpu().cache > Bytes::ZERO).then(|| "caches".to_owned());
+    [experts, caches].into_iter().flatten().reduce(|one, other| format!("{one} and {other}"))
 }
 
 fn sentence(parts: &[String], end: &str) -> String {

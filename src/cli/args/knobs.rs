@@ -13,7 +13,8 @@ use super::OllamaArgs;
 use crate::engine::EngineId;
 use crate::machine::spec::RamLimit;
 use crate::machine::{CpuInstructions, Link, Os, drivers};
-use crate::settings::flag::{Flag, Takes};
+use crate::settings::Flag;
+use crate::settings::flag::Takes;
 use crate::settings::{ProgramDefaults, Settings, Source};
 use crate::units::Bandwidth;
 

@@ -77,7 +77,8 @@ impl PlanBuilder<'_> {
         if by_user.is_given {
             let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
             let layers = elsewhere.iter().filter(|bytes| **bytes > 0).count();
-            let note = || format!("{layers} of the layers have weights on another device, as you asked");
+            let note =
+                || format!("{layers} of the layers have weights on another device, by the options that place tensors");
             notes.extend((layers > 0).then(note));
         } else if !by_fit.is_empty() {
             let layers = by_fit.len();

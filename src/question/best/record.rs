@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss};
+use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss, Poorer};
 use crate::answer::sweep::PlanFigures;
 use crate::export::{PlanSource, csv, record};
 use crate::plan::Outcome;
 use crate::question::About;
 use crate::settings::Settings;
+use crate::speed::SpeedRange;
 use crate::units::{Bytes, Difference};
 
 /// The best settings.
@@ -84,6 +85,11 @@ record! {
         first_token: Option<FirstToken> = card.first_token,
         /// Why its placement is faster than the engine's; null where the engine decides.
         placement: Option<&'a str> = card.placement.as_ref().map(|placement| placement.reason.as_str()),
+        /// Of the fastest: tokens in the cache with which it is; null of others.
+        fill: Option<u64> = card.fill,
+        /// Of the fastest: a poorer quantisation than may be suggested that would be fast enough, or all in VRAM, where it is
+        /// not; null where none would.
+        poorer: Option<PoorerRecord<'a>> = card.poorer.as_ref().map(PoorerRecord::of),
         /// What quantised weights and caches lose, in nats per token.
         loss: f64 = card.loss,
         changes: Vec<ChangeRecord<'a>> = card.changes.iter().map(ChangeRecord::of).collect(),
@@ -91,6 +97,15 @@ record! {
         /// The options that turn the settings asked for into these.
         options: String = card.options(asked),
         plan: PlanFigures = PlanFigures::of(&card.plan, card.speeds.as_ref()),
+    }
+}
+
+record! {
+    /// A quantisation below what may be suggested, and how fast it would be.
+    PoorerRecord<'a>(poorer: &'a Poorer) {
+        quant: String = poorer.quant.to_string(),
+        outcome: Outcome = poorer.outcome,
+        speed: &'a SpeedRange = &poorer.speed,
     }
 }
 

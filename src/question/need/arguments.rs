@@ -27,6 +27,7 @@ Examples:
   plimsoll need model.gguf --csv
 
 Those with the least memory come first. Cards stand beside 64 GiB of RAM unless --ram says otherwise; systems have their own.
+Without --ctx the context is 16 384 tokens, or all that the model was trained for; speeds are for a full context.
 What a driver or a desktop needs is left free.";
 
     fn form(&self) -> Form {

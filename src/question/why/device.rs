@@ -168,7 +168,7 @@ fn speed(speeds: Option<&Speeds>, page: &mut Page) {
                 page.pair("", 2, &part.formula, Hue::Dim);
             }
             let whole: f64 = prompt.terms.iter().map(|part| part.milliseconds).sum();
-            page.pair("together", 28, &format!("{whole:.0} ms: {} tok/s", prompt.range()), Hue::Text.bold());
+            page.pair("together", 28, &format!("{whole:.0} ms: {}", prompt.range()), Hue::Text.bold());
             prompt.reason.iter().for_each(|reason| page.text(&capitalised(reason), Hue::Dim));
         }
         Err(why) => page.text(&format!("How fast prompts are read is not said: {why}."), Hue::Dim),

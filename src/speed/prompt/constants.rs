@@ -80,7 +80,7 @@ pub const FITTED: PromptConstants = PromptConstants {
     vulkan_copies: 0.45,
 };
 
-/// Measured over modelled: between these are [`crate::speed::range::SHOWN`] of the measurements that a fit had not seen.
+/// Measured over modelled, of what cards do and of what is copied to them: between these are [`crate::speed::range::SHOWN`] of the measurements that a fit had not seen.
 pub const fn spread(class: Class) -> (f64, f64) {
     match class {
         Class::Cuda => (0.68, 1.41),
@@ -88,8 +88,9 @@ pub const fn spread(class: Class) -> (f64, f64) {
         Class::Vulkan => (0.45, 1.64),
         Class::Rocm => (0.46, 1.76),
         Class::SeveralGpus => (0.41, 1.20),
-        Class::Ram => (0.60, 1.17),
-        Class::RamAssumed => (0.41, 1.42),
+        // what is copied over a link, which is stated or assumed
+        Class::Ram => (0.66, 1.00),
+        Class::RamAssumed => (0.26, 1.42),
         // a CPU alone has no figure
         Class::Cpu => (0.0, 1.0),
     }

@@ -251,6 +251,11 @@ impl Library {
         row.asked != self.id
     }
 
+    /// Tokens in the cache for which speeds are said.
+    pub fn depth(&self) -> u64 {
+        self.request.as_ref().map_or(0, SurveyRequest::depth)
+    }
+
     fn is_open(&self, row: &ModelRow) -> bool {
         self.is_old(row) || row.status.is_open()
     }

@@ -89,7 +89,8 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
     let mut page = Page::default();
     let question = app.best_request();
     let safe = format!(
-        "Safe leaves {} on every GPU, balanced where good weights allow it. Enter applies the selected card, u undoes it.",
+        "Speeds are with an empty cache, then with the context full. Safe leaves {} on every GPU, balanced where good weights \
+         allow it. Enter applies the selected card, u undoes it.",
         question.margin
     );
     page.text(&safe, Hue::Dim);

@@ -423,7 +423,7 @@ fn figures(row: &ComparisonRow, at: usize, place: Rect, theme: Theme, buffer: &m
     let (direction, by) = match against {
         Difference::More(by) => (" ▲", format!(" {by}")),
         Difference::Less(by) => (" ▼", format!(" {by}")),
-        Difference::Times(ratio) => (if ratio < 1.0 { " ▼" } else { " ▲" }, format!(" × {ratio:.2}")),
+        Difference::Times(times) => (if times.helps() { " ▲" } else { " ▼" }, format!(" × {:.2}", times.0)),
         Difference::Higher => (" ▲", String::new()),
         Difference::Lower => (" ▼", String::new()),
         Difference::Same | Difference::Other => return,

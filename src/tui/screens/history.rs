@@ -1,9 +1,9 @@
 //! The changes made since the planner was opened: one line each, with what it did to outcome and speed.
 //!
 //! ```text
-//!   before these changes                     ✓ All in VRAM         28–34 tok/s
-//! ▸ ctx auto → 131 072                       ▲ Layers in RAM         5–8 tok/s
-//!   kv-type auto → q8_0                      ✓ All in VRAM         26–31 tok/s
+//!   before these changes                     ✓ All in VRAM         ≈ 30 tok/s (28–34)
+//! ▸ ctx auto → 131 072                       ▲ Layers in RAM         ≈ 7 tok/s (5–8)
+//!   kv-type auto → q8_0                      ✓ All in VRAM         ≈ 28 tok/s (26–31)
 //! ```
 
 use crate::answer::sweep::PlanFigures;
@@ -119,7 +119,7 @@ fn outcome(figures: &StateFigures) -> Vec<Span> {
     match figures {
         StateFigures::Planned(figures) => {
             let (sign, hue) = sign(figures.outcome);
-            let speed = figures.speed.map_or_else(String::new, |speed| format!("{speed} tok/s"));
+            let speed = figures.speed.map_or_else(String::new, |speed| speed.to_string());
             let headline = format!("{sign} {}", figures.outcome.headline());
             vec![Span::new(&format!("{headline:<OUTCOME$}"), hue), Span::new(&format!("{speed:>SPEED$}"), Hue::Dim)]
         }

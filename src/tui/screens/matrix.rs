@@ -337,7 +337,7 @@ fn reading(page: &MatrixPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         Some(MatrixCell { figures: Ok(figures), note, .. }) => {
             let (_, hue) = sign(figures.outcome);
             let but = note.as_ref().map(|note| format!(" Note: {note}.")).unwrap_or_default();
-            let speed = figures.speed.map_or_else(String::new, |speed| format!("; {speed} tok/s"));
+            let speed = figures.speed.map_or_else(String::new, |speed| format!("; {speed}"));
             let text = format!(
                 ", {} of {} layers on GPU; GPU {}, RAM {}{speed}.{but}",
                 figures.on_gpus(),

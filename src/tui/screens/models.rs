@@ -432,7 +432,7 @@ impl Screen for ModelBrowser {
         let hint = hints.into_iter().find(|hint| width(hint) + 3 < page.field.width).unwrap_or_default();
         field::draw(&self.input, hint, page.field, theme, buffer);
         self.draw_filters(page.filters, theme, buffer);
-        list::head(self, page.head, theme, buffer);
+        list::head(self, app.library.depth(), page.head, theme, buffer);
         let messages = self.messages(&app.library, page.list);
         let ink = if self.wrong.is_some() { theme.bold(Hue::Over) } else { theme.ink(Hue::Cache) };
         for (row, line) in (0..).zip(&messages) {

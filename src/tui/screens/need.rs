@@ -1,6 +1,6 @@
 //! The page on what runs a model of the browser: the known cards and systems.
 
-use crate::answer::need::{BESIDE_CARDS, NeedRequest, NeededMachine};
+use crate::answer::need::{BESIDE_CARDS, NeedRequest, NeededContext, NeededMachine};
 use crate::engine::PlanRequest;
 use crate::page::{Hue, Page};
 use crate::question::need;
@@ -19,6 +19,8 @@ const QUESTION: NeedRequest = NeedRequest { ram: BESIDE_CARDS, speed: USABLE };
 pub struct NeedPage {
     /// The model, and its type.
     title: String,
+    /// The context that machines are judged by.
+    context: NeededContext,
     /// The machines; none while they are planned.
     found: Option<Vec<NeededMachine>>,
     query: u64,
@@ -30,7 +32,7 @@ impl NeedPage {
     pub fn over(app: &mut App, of: PlanRequest) -> Response {
         let file_type = of.model.file_type.map(|name| format!(" · {name}")).unwrap_or_default();
         let title = format!("What runs {}{file_type}", of.model.name);
-        let mut page = Self { title, found: None, query: 0, scroll: 0 };
+        let mut page = Self { title, context: of.needed_context(), found: None, query: 0, scroll: 0 };
         let effects = app.request.ask_of(of, QUESTION, &mut page.query);
         Response::Over(Box::new(page), effects)
     }
@@ -62,7 +64,7 @@ impl Screen for NeedPage {
     fn page(&self, _: &App) -> Option<Overlay> {
         let mut page = Page::default();
         match &self.found {
-            Some(found) => page = need::page(&QUESTION, found),
+            Some(found) => page = need::page(&QUESTION, self.context, found),
             None => page.text("Planning for every known card and system…", Hue::Dim),
         }
         Some(Overlay::new(page, &self.title, self.scroll))

@@ -298,7 +298,7 @@ fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
                 writer.put(&sums, theme.ink(Hue::Dim));
             }
             if let (Some(start), Some(full)) = (figures.speed, figures.speed_at_full_context) {
-                let speed = format!("   {start} tok/s, {full} with the context full");
+                let speed = format!("   {start}, ≈ {} with the context full", full.cell());
                 if width(&speed) <= writer.room() {
                     writer.put(&speed, theme.ink(Hue::Text));
                 }

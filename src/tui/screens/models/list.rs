@@ -83,7 +83,8 @@ impl ListColumn {
             Self::Trained => (9, 102),
             Self::Verdict => (17, 0),
             Self::Fits => (8, 0),
-            Self::Speed => (10, 76),
+            Self::Speed if wide >= 100 => (17, 76),
+            Self::Speed => (11, 76),
         }
     }
 
@@ -105,8 +106,8 @@ impl ListColumn {
     }
 }
 
-/// Draws the titles of the columns; the sorted one has an arrow.
-pub(super) fn head(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffer) {
+/// Draws the titles of the columns; the sorted one has an arrow. Speeds are for `depth` tokens in the cache.
+pub(super) fn head(browse: &ModelBrowser, depth: u64, row: Rect, theme: Theme, buffer: &mut Buffer) {
     for (column, place) in ListColumn::within(row) {
         let sorted = column == browse.sort && column != ListColumn::default();
         let sign = match (sorted, browse.sort.ascends() == browse.reversed) {
@@ -117,6 +118,7 @@ pub(super) fn head(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut 
         let ink = if sorted { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
         let title = match (column, browse.need) {
             (ListColumn::Verdict, Some(tokens)) => format!("at {}{sign}", short(tokens)),
+            (ListColumn::Speed, _) => format!("{}{sign}", speed_title(depth, place.width)),
             _ => format!("{}{sign}", column.title()),
         };
         let mut writer = RowWriter::new(buffer, place, 0);
@@ -125,6 +127,16 @@ pub(super) fn head(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut 
             _ if column.is_left() => writer.skip(2).put(&title, ink),
             _ => writer.right(&title, ink),
         };
+    }
+}
+
+/// `≈ tok/s at 64k`, `≈ tok/s, empty`; in few cells without the unit's sign.
+fn speed_title(depth: u64, cells: u16) -> String {
+    match (depth, cells > 12) {
+        (0, true) => "≈ tok/s, empty".to_owned(),
+        (0, false) => "tok/s at 0".to_owned(),
+        (depth, true) => format!("≈ tok/s at {}", short(depth)),
+        (depth, false) => format!("tok/s {}", short(depth)),
     }
 }
 
@@ -220,7 +232,9 @@ fn text(row: &ModelRow, column: ListColumn, (old, need): (bool, Option<u64>), ce
         }
         (ListColumn::Fits, Some(_)) => summary.map_or_else(|| dim("…"), |summary| (fits(summary), None)),
         (ListColumn::Speed, Some(_)) => {
-            let pace = |summary: &FitSummary| summary.pace().unwrap_or_else(|| "–".to_owned());
+            let pace = |summary: &FitSummary| {
+                summary.pace(usize::from(cells.saturating_sub(1))).unwrap_or_else(|| "–".to_owned())
+            };
             summary.map_or_else(|| dim("…"), |summary| (pace(summary), None))
         }
     }

@@ -39,7 +39,7 @@ impl ListColumn {
                 summary.context_in_vram.map_or(summary.context_in_ram.unwrap_or(0), |tokens| tokens | GPU)
             }
             // rounded to thousandths
-            Self::Speed => (summary?.speed.as_ref()?.tokens_per_second * 1e3) as u64,
+            Self::Speed => (summary?.speed.as_ref()?.shown() * 1e3) as u64,
         }))
     }
 }

@@ -1,0 +1,281 @@
+//! Laws of speeds, asked of two thousand random plans: models on machines with settings, always the same ones.
+
+use std::sync::LazyLock;
+
+use plimsoll::catalogue;
+use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
+use plimsoll::gguf::FileType;
+use plimsoll::machine::{Gpu, Machine, presets};
+use plimsoll::plan::{Outcome, Plan};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::speed::Speed;
+use plimsoll::speed::family::known;
+use plimsoll::speed::terms::FITTED;
+use plimsoll::speed::work::Work;
+use plimsoll::units::{Bandwidth, Bytes};
+
+use crate::fixtures;
+
+/// Numbers that look random: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
+    }
+
+    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())].clone()
+    }
+}
+
+static MODELS: LazyLock<Vec<PreparedModel>> = LazyLock::new(|| {
+    let models = [
+        ("llama3.2-3b", FileType::Q8_0),
+        ("llama3.1-8b", FileType::Q4KM),
+        ("qwen3-14b", FileType::Q4KM),
+        ("gemma3-4b", FileType::Iq3Xxs),
+        ("gemma4-12b", FileType::Q4KM),
+        ("qwen3.6-27b", FileType::Iq2Xs),
+        ("qwen2.5-coder-32b", FileType::Q4KM),
+        ("llama3.3-70b", FileType::Q3KM),
+        ("qwen3-30b-a3b", FileType::Q4KM),
+        ("gpt-oss-20b", FileType::Mxfp4),
+        ("gpt-oss-120b", FileType::Mxfp4),
+        ("deepseek-v2-lite", FileType::Q4KM),
+        ("qwen3.6-35b-a3b", FileType::Q5KM),
+        ("glm-4.5-air", FileType::Q4KM),
+    ];
+    models.map(|(name, quant)| catalogue::find(name).unwrap().model(quant).unwrap().into()).into()
+});
+
+/// One to three cards, or a system, with RAM as desktops have it, of a bandwidth that is stated or not: slower than any
+/// card's memory.
+fn machine(random: &mut Random) -> Machine {
+    let preset = &presets::all()[random.below(presets::all().len())];
+    let mut gpus: Vec<Gpu> = vec![preset.gpu()];
+    if preset.ram().is_none() {
+        for _ in 0..[0, 0, 0, 1, 1, 2][random.below(6)] {
+            let other = loop {
+                let other = &presets::all()[random.below(presets::all().len())];
+                if other.ram().is_none() && other.gpu().backend == preset.gpu().backend {
+                    break other;
+                }
+            };
+            gpus.push(if random.below(2) == 0 { preset.gpu() } else { other.gpu() });
+        }
+    }
+    let slowest = gpus.iter().filter_map(known).map(|card| card.bandwidth.per_second()).fold(f64::MAX, f64::min);
+    let integrated = gpus.iter().any(|gpu| gpu.integrated);
+    let mut machine = fixtures::machine(gpus);
+    let gib = random.of(&[16, 32, 64, 128]);
+    (machine.ram.total, machine.ram.free) = (Bytes::gib(gib), Bytes::gib(gib * 9 / 10));
+    let stated = Bandwidth::gbps(random.of(&[20, 38, 60, 90, 200]));
+    machine.ram.bandwidth =
+        Some(stated).filter(|ram| !integrated && random.below(3) > 0 && ram.per_second() < 0.6 * slowest);
+    machine
+}
+
+fn settings(random: &mut Random) -> Settings {
+    let cache = random.of(&[None, None, Some(CacheType::Q8_0), Some(CacheType::Q4_0)]);
+    Settings {
+        ctx: Context::Tokens(random.of(&[2048, 4096, 16_384, 32_768, 65_536, 131_072])),
+        parallel: Some(random.of(&[1, 1, 2])),
+        cache_type_k: cache,
+        cache_type_v: cache,
+        flash_attn: if cache.is_some() {
+            FlashAttn::On
+        } else {
+            random.of(&[FlashAttn::On, FlashAttn::Auto, FlashAttn::Off])
+        },
+        ubatch: random.of(&[None, None, Some(1024)]),
+        ..Settings::default()
+    }
+}
+
+/// A plan with its speeds at the start and with the context full; none where it has none.
+struct Fast {
+    request: PlanRequest,
+    plan: Plan,
+    start: Speed,
+    full: Speed,
+}
+
+impl Fast {
+    fn of(request: &PlanRequest) -> Option<Self> {
+        let plan = request.plan().ok()?;
+        let at = |depth| Speed::of(&request.model, &request.machine, &plan, depth);
+        Some(Self { start: at(0)?, full: at(plan.settings.ctx_per_sequence)?, plan, request: request.clone() })
+    }
+
+    /// Weights of each device.
+    fn weights(&self) -> Vec<u64> {
+        self.plan.devices.iter().map(|device| device.weights.0).collect()
+    }
+
+    fn says(&self) -> String {
+        let Settings { ctx, gpu_layers, n_cpu_moe, flash_attn, cache_type_k, .. } = &self.request.settings;
+        let gpus: Vec<&str> = self.request.machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+        format!(
+            "{} on {gpus:?} with RAM of {:?}: {ctx:?} {gpu_layers:?} {n_cpu_moe:?} {flash_attn:?} {cache_type_k:?}\n  {:?} {:?} weights {:?}\n  {:#?} at the start, {} at full context",
+            self.plan.model.name,
+            self.request.machine.ram,
+            self.plan.outcome(),
+            self.plan.layers.len(),
+            self.weights(),
+            self.start,
+            self.full
+        )
+    }
+}
+
+/// Whether none of the three figures is higher; a difference that no screen shows is none.
+fn is_no_faster(one: &Speed, than: &Speed) -> bool {
+    let is = |of: fn(&Speed) -> f64| of(one) <= of(than) * 1.000_001;
+    is(|speed| speed.low) && is(|speed| speed.tokens_per_second) && is(|speed| speed.high)
+}
+
+/// Whether a GPU has more weights than before: an engine may split layers over cards otherwise where less fits.
+fn is_split_otherwise(one: &Fast, other: &Fast) -> bool {
+    let gpus = |of: &Fast| of.weights().split_last().map(|(_, gpus)| gpus.to_vec()).unwrap_or_default();
+    gpus(one).iter().zip(gpus(other)).any(|(before, then)| then > *before)
+}
+
+/// Both in a line.
+fn in_short(one: &Fast, other: &Fast) -> String {
+    let gpus: Vec<&str> = one.request.machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+    let speeds = |fast: &Fast| {
+        format!(
+            "{:.4?} {:.4?}",
+            [fast.start.low, fast.start.tokens_per_second, fast.start.high],
+            [fast.full.low, fast.full.tokens_per_second, fast.full.high]
+        )
+    };
+    let settings = |fast: &Fast| {
+        format!(
+            "{:?} {:?} {:?}",
+            fast.request.settings.ctx, fast.request.settings.gpu_layers, fast.request.settings.n_cpu_moe
+        )
+    };
+    format!(
+        "{} {gpus:?} {:?} {:?} {:?} {} | {} {:?} : {} | {} {:?}",
+        one.plan.model.name,
+        one.request.machine.ram.bandwidth,
+        one.request.settings.cache_type_k,
+        one.request.settings.flash_attn,
+        settings(one),
+        speeds(one),
+        one.weights(),
+        settings(other),
+        speeds(other),
+        other.weights()
+    )
+}
+
+const PLANS: usize = 1000;
+
+#[test]
+fn more_weights_in_ram_are_never_faster() {
+    let mut random = Random(62);
+    let (mut compared, mut broken) = (0, Vec::new());
+    while compared < PLANS {
+        let model = random.of(&MODELS);
+        let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine(&mut random), settings(&mut random));
+        let layers = model.block_count() as u64 + 1;
+        let has_experts = model.hyper.experts.is_some();
+        // layers or experts by number, or as the fit decides with less memory
+        let way = random.below(if has_experts { 4 } else { 3 });
+        let (some, more) = (random.below(layers as usize) as u64, 1 + random.below(4) as u64);
+        let with = |layers: u64, experts: u64| {
+            request.changed(|settings| {
+                settings.gpu_layers = GpuLayers::Count(layers);
+                settings.n_cpu_moe = Some(experts).filter(|experts| *experts > 0);
+            })
+        };
+        let (one, other) = match way {
+            0 => (with(layers - some, 0), with((layers - some).saturating_sub(more), 0)),
+            1 => {
+                let mut less = request.clone();
+                let machine = std::sync::Arc::make_mut(&mut less.machine);
+                machine.gpus.iter_mut().for_each(|gpu| gpu.free = gpu.free - Bytes::mib(256 * more * more));
+                (request.clone(), less)
+            }
+            2 => (with(layers, 0), with(layers - more, 0)),
+            _ => (with(layers, some.min(layers - 1)), with(layers, (some + more).min(layers))),
+        };
+        let (Some(one), Some(other)) = (Fast::of(&one), Fast::of(&other)) else { continue };
+        let in_ram = |of: &Fast| of.plan.cpu().weights;
+        if in_ram(&other) <= in_ram(&one)
+            || other.plan.outcome() == Outcome::FromDisk
+            || is_split_otherwise(&one, &other)
+        {
+            continue;
+        }
+        compared += 1;
+        if !is_no_faster(&other.start, &one.start) || !is_no_faster(&other.full, &one.full) {
+            broken.push((format!("{}\nis slower than\n{}", one.says(), other.says()), in_short(&one, &other)));
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "{} of {compared}, the first:\n{}\n{:#?}",
+        broken.len(),
+        broken[0].0,
+        broken.iter().map(|one| &one.1).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_lower_context_is_never_slower() {
+    let mut random = Random(26);
+    let (mut compared, mut broken) = (0, Vec::new());
+    while compared < PLANS {
+        let model = random.of(&MODELS);
+        let request = PlanRequest::new(EngineId::LlamaCpp, model, machine(&mut random), settings(&mut random));
+        let lower = request.changed(|settings| {
+            if let Context::Tokens(tokens) = settings.ctx {
+                settings.ctx = Context::Tokens(tokens * (1 + random.below(7) as u64) / 8);
+            }
+        });
+        let (Some(one), Some(other)) = (Fast::of(&lower), Fast::of(&request)) else { continue };
+        // how much is read from disk again depends on all that is in RAM
+        if other.plan.outcome() == Outcome::FromDisk || is_split_otherwise(&one, &other) {
+            continue;
+        }
+        compared += 1;
+        if !is_no_faster(&other.start, &one.start) || !is_no_faster(&other.full, &one.full) {
+            broken.push((format!("{}\nis slower than\n{}", one.says(), other.says()), in_short(&one, &other)));
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "{} of {compared}, the first:\n{}\n{:#?}",
+        broken.len(),
+        broken[0].0,
+        broken.iter().map(|one| &one.1).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn nothing_is_read_faster_than_memory_allows() {
+    let mut random = Random(2026);
+    let mut asked = 0;
+    while asked < PLANS {
+        let model = random.of(&MODELS);
+        let request = PlanRequest::new(EngineId::LlamaCpp, model, machine(&mut random), settings(&mut random));
+        let Some(fast) = Fast::of(&request) else { continue };
+        let work = Work::of(&request.model, &request.machine, &fast.plan, 0).unwrap();
+        asked += 1;
+        let of_device = |device: &plimsoll::speed::work::DeviceWork| {
+            (device.weights.bytes + device.cache) / device.bandwidth.per_second()
+        };
+        let is_known = |device: &&plimsoll::speed::work::DeviceWork| work.assumed.is_none() || device.id != "CPU";
+        let least: f64 = work.devices.iter().filter(is_known).map(of_device).sum();
+        assert!(fast.start.high * least <= 1.0 + 1e-9, "{least} s at least, {}", fast.says());
+        assert!(fast.start.low <= fast.start.tokens_per_second && fast.start.tokens_per_second <= fast.start.high);
+        assert!((fast.start.tokens_per_second * work.seconds(&FITTED, None) - 1.0).abs() < 1e-9);
+    }
+}
