@@ -264,10 +264,9 @@ impl Change {
             }
             Self::ProjectorInRam => Some("images are read by the CPU".to_owned()),
             Self::FitTarget(_) => {
-                let by_variable = request.engine.facts().starts_llama_server.then(|| {
-                    let variables = Flag::FitTarget.row().variables.iter();
-                    variables.map(|variable| format!("its variable for Ollama is {}", variable.name)).collect()
-                });
+                let by_variable = request.engine.facts().starts_llama_server;
+                let variable = Flag::FitTarget.row().variables.first().filter(|_| by_variable);
+                let by_variable = variable.map(|variable| format!("its variable for Ollama is {}", variable.name));
                 let stays = margin::what_stays(request, then);
                 stays.into_iter().chain(by_variable).reduce(|one, other| format!("{one}; {other}"))
             }

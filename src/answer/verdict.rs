@@ -343,7 +343,7 @@ fn remedy(change: &Change, engine: EngineId, limits: &KnobLimits) -> String {
         Change::Cache(ty) | Change::CacheWithFlash(ty) => limits.cache_type_against_in_force(ty),
         Change::FitTarget(_) if engine.facts().starts_llama_server => {
             let variable = Flag::FitTarget.row().variables.first();
-            Some(format!("{} {}", variable.map_or("", |variable| variable.name), change.row().value))
+            Some(format!("{}={}", variable.map_or("", |variable| variable.name), change.row().value))
         }
         Change::FitTarget(_) => change.options(),
         _ => None,

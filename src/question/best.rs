@@ -51,7 +51,9 @@ impl Question for Best {
         let Self { search, only } = self;
         let names: Vec<&str> = search.held.iter().map(|knob| knob.title()).collect();
         let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
-        not_as_asked(request, plan).iter().for_each(|text| page.text(text, Hue::Over));
+        if let Some(text) = not_as_asked(request, plan) {
+            page.text(&text, Hue::Over);
+        }
         page.text(
             &format!(
                 "Each was planned. Speeds are with an empty cache, then with the context full. Safe leaves {} on every GPU, \

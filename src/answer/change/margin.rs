@@ -117,7 +117,7 @@ impl PlanRequest {
                 None => None,
             };
             let all = [Some(&summary), largest.as_ref()].into_iter().flatten();
-            let Some(lacks) = all.into_iter().find_map(|summary| then.lacks(&summary.devices, targets)) else {
+            let Some(lacks) = all.into_iter().find_map(|summary| lacks(&summary.devices, targets)) else {
                 let stays = what_stays_on(&then, &summary.devices);
                 return goal.is_met_in(&summary).then_some(LowerMargin { change, stays });
             };
@@ -147,19 +147,19 @@ impl PlanRequest {
     fn with_any_image(&self) -> Option<Self> {
         self.settings.mmproj.image.is_some().then(|| self.changed(|settings| settings.mmproj.image = None))
     }
+}
 
-    /// How much less than the least stays free of each GPU, if that is so of any.
-    fn lacks(&self, devices: &[DevicePlan], targets: &[Target]) -> Option<Vec<Bytes>> {
-        let headrooms = headrooms(devices);
-        let lack = |target: &Target| match (devices.get(target.gpu), headrooms.get(target.gpu)) {
-            (Some(device), Some(headroom)) if !device.layers.is_empty() => {
-                (headroom.left - target.least.max(headroom.kept)).lacking()
-            }
-            _ => Bytes::ZERO,
-        };
-        let lacks: Vec<Bytes> = targets.iter().map(lack).collect();
-        lacks.iter().any(|lack| *lack > Bytes::ZERO).then_some(lacks)
-    }
+/// How much less than the least stays free of each GPU, if that is so of any.
+fn lacks(devices: &[DevicePlan], targets: &[Target]) -> Option<Vec<Bytes>> {
+    let headrooms = headrooms(devices);
+    let lack = |target: &Target| match (devices.get(target.gpu), headrooms.get(target.gpu)) {
+        (Some(device), Some(headroom)) if !device.layers.is_empty() => {
+            (headroom.left - target.least.max(headroom.kept)).lacking()
+        }
+        _ => Bytes::ZERO,
+    };
+    let lacks: Vec<Bytes> = targets.iter().map(lack).collect();
+    lacks.iter().any(|lack| *lack > Bytes::ZERO).then_some(lacks)
 }
 
 /// Whether what runs from RAM could have room at all: in what no longer stays free, what is left, and the compute buffers,
