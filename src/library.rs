@@ -275,7 +275,9 @@ impl Item {
     fn read(&self, roots: &Roots) -> Result<Package, String> {
         match &self.header {
             HeaderLocation::Stored(entry) => match &entry.state {
-                EntryState::Whole { .. } | EntryState::Tensors { .. } => packaged(source::stored(entry, &mut source::no_progress)),
+                EntryState::Whole { .. } | EntryState::Tensors { .. } => {
+                    packaged(source::stored(entry, &mut source::no_progress))
+                }
                 EntryState::Broken(why) => Err(why.clone()),
             },
             HeaderLocation::BuiltIn(entry, quant) => {

@@ -94,12 +94,15 @@ fn told_weights(row: &Value) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut told = BTreeMap::new();
     for module in row["rows"].as_array().unwrap() {
         let path = module[0].as_str().unwrap();
-        let array = |(name, array): (&String, &Value)| (name.clone(), format!("{}{}", array[0].as_str().unwrap(), array[1]));
+        let array =
+            |(name, array): (&String, &Value)| (name.clone(), format!("{}{}", array[0].as_str().unwrap(), array[1]));
         let arrays: BTreeMap<String, String> = module[2].as_object().unwrap().iter().map(array).collect();
         match module[1].as_str() {
             None => drop(told.insert(path.to_owned(), arrays)),
             Some(layers) => {
-                told.extend(numbers(layers).iter().map(|layer| (path.replace('*', &layer.to_string()), arrays.clone())));
+                told.extend(
+                    numbers(layers).iter().map(|layer| (path.replace('*', &layer.to_string()), arrays.clone())),
+                );
             }
         }
     }
@@ -124,14 +127,18 @@ fn weights_agree_to_the_byte() {
             let weights = weights.unwrap();
             let mut made: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
             for module in &weights.modules {
-                made.insert(module.path.clone(), module.arrays.iter().map(|(name, array)| (name.clone(), shown(array))).collect());
+                made.insert(
+                    module.path.clone(),
+                    module.arrays.iter().map(|(name, array)| (name.clone(), shown(array))).collect(),
+                );
             }
             let told = told_weights(row);
             for (path, arrays) in &told {
                 assert_eq!(made.get(path), Some(arrays), "{what}: {path}");
             }
             assert_eq!(made.len(), told.len(), "{what}");
-            for (allocator, key) in [(Allocator::Data, "bytes"), (Allocator::Metal, "metal"), (Allocator::Cuda, "cuda")] {
+            for (allocator, key) in [(Allocator::Data, "bytes"), (Allocator::Metal, "metal"), (Allocator::Cuda, "cuda")]
+            {
                 assert_eq!(Some(weights.bytes(allocator)), row[key].as_u64(), "{what}: {key}");
             }
             agree += 1;
@@ -275,7 +282,12 @@ fn ollama_types_agree() {
             assert_eq!(sums, told);
             sums.clear();
             config = Some(config_of(&row));
-            told = row["bytes"].as_object().unwrap().iter().map(|(to, bytes)| (to.clone(), bytes.as_u64().unwrap())).collect();
+            told = row["bytes"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(to, bytes)| (to.clone(), bytes.as_u64().unwrap()))
+                .collect();
             continue;
         }
         let config = config.as_ref().unwrap();
@@ -286,7 +298,11 @@ fn ollama_types_agree() {
             for layer in &layers {
                 let name = row["name"].as_str().unwrap().replace('*', &layer.to_string());
                 let made = importer.type_of(&name, &shape);
-                assert_eq!(made.map(|made| made.to_string()).unwrap_or_default(), told.as_str().unwrap(), "{name} as {asked}");
+                assert_eq!(
+                    made.map(|made| made.to_string()).unwrap_or_default(),
+                    told.as_str().unwrap(),
+                    "{name} as {asked}"
+                );
                 let arrays = ollama_types::arrays(&name, &shape, Dtype::Bf16, made);
                 *sums.entry(asked.clone()).or_default() += arrays.iter().map(Array::bytes).sum::<u64>();
                 all += 1;
@@ -406,8 +422,16 @@ fn damaged_folders_say_where() {
         (cut(10_000), "ends inside the data of tensor"),
         (cut(1 << 40), "bytes after the data of its last tensor"),
         (small(|root| fs::remove_file(root.join(shard)).unwrap()), "shard 2 of 2, is missing"),
-        (small(|root| fs::write(root.join("config.json"), "{\"model_type\": \"qwen3_moe\",").unwrap()), "not JSON at line 1"),
-        (small(|root| fs::write(root.join("model.safetensors.index.json"), "{\"weight_map\": {\"a\": \"../b\"}}").unwrap()), "no file beside it"),
+        (
+            small(|root| fs::write(root.join("config.json"), "{\"model_type\": \"qwen3_moe\",").unwrap()),
+            "not JSON at line 1",
+        ),
+        (
+            small(|root| {
+                fs::write(root.join("model.safetensors.index.json"), "{\"weight_map\": {\"a\": \"../b\"}}").unwrap()
+            }),
+            "no file beside it",
+        ),
         (
             small(|root| {
                 let index = format!("{{\"weight_map\": {{\"no\\u001bsuch\": \"{shard}\"}}}}");
@@ -436,6 +460,53 @@ fn other_engines_and_modes_say_what_to_use() {
     let gguf = plimsoll::catalogue::model("qwen3-8b").unwrap();
     let said = PlanRequest::new(EngineId::Mlx, gguf, a_mac(), Settings::default()).plan().unwrap_err().to_string();
     assert!(said.contains("GGUF"), "{said}");
+}
+
+/// Models of the catalogue, and the class whose `config.json` theirs must amount to.
+const IN_CATALOGUE: [(&str, &str); 21] = [
+    ("llama3.1-8b", "llama3.1-8b"),
+    ("mixtral-8x7b", "mixtral-8x7b"),
+    ("ministral-3-3b", "ministral-3-3b"),
+    ("qwen2.5-7b", "qwen2.5-7b"),
+    ("qwen3-8b", "qwen3-8b"),
+    ("qwen3-30b-a3b", "qwen3-30b-a3b"),
+    ("qwen3.5-9b", "qwen3.5-9b"),
+    ("qwen3.5-35b-a3b", "qwen3.5-35b-a3b"),
+    ("gemma2-9b", "gemma2-9b"),
+    ("gemma3-4b", "gemma3-4b"),
+    ("gemma4-e2b", "gemma-4-e2b"),
+    ("gemma4-31b", "gemma-4-31b"),
+    ("gpt-oss-20b", "gpt-oss-20b"),
+    ("glm4-9b", "glm4-9b"),
+    ("granite3-8b", "granite3-8b"),
+    ("llama4-scout", "llama4-scout"),
+    ("mamba-2.8b", "mamba-2.8b"),
+    ("nemotron-3-nano-30b-a3b", "nemotron-3-nano-30b-a3b"),
+    ("smollm3-3b", "smollm3-3b"),
+    ("deepseek-v2-lite", "deepseek-v2-lite"),
+    ("command-r-35b", "command-r-35b"),
+];
+
+#[test]
+fn models_of_the_catalogue_are_planned_as_their_originals() {
+    let classes = classes();
+    for (name, class) in IN_CATALOGUE {
+        let class = classes.iter().find(|known| known.name == class).unwrap();
+        for quant in ["4bit", "nvfp4", "mixed_3_6"] {
+            let settings =
+                Settings { ctx: Context::Tokens(5000), quant: Some(quant.parse().unwrap()), ..Settings::default() };
+            let model = plimsoll::catalogue::model(name).unwrap();
+            let request = PlanRequest::new(EngineId::Mlx, model, a_mac(), Settings { quant: None, ..settings.clone() });
+            let Some(request) = request.quantised(settings.quant.unwrap()) else { panic!("{name} as {quant}") };
+            if name == "mamba-2.8b" && quant == "mixed_3_6" {
+                assert!(request.plan().unwrap_err().to_string().contains("down_proj"));
+                continue;
+            }
+            let (made, told) = (request.plan().unwrap(), plan_of(&class.config, settings));
+            let figures = |plan: &Plan| (plan.devices[0].weights, plan.devices[0].cache, plan.graph.full.bytes);
+            assert_eq!(figures(&made), figures(&told), "{name} as {quant}");
+        }
+    }
 }
 
 fn any_family() -> impl Strategy<Value = ModelConfig> {

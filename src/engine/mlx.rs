@@ -39,7 +39,12 @@ impl Engine for Mlx {
         let mlx = of(model)?;
         let (weights, basis) = mlx.in_mlx_lm().map_err(|error| EngineError::Model(error.to_string()))?;
         let mut notes = model.header.notes.clone();
-        notes.extend(EngineId::Mlx.ignored(settings).into_iter().map(|option| format!("{option} is ignored: MLX has no such option")));
+        notes.extend(
+            EngineId::Mlx
+                .ignored(settings)
+                .into_iter()
+                .map(|option| format!("{option} is ignored: MLX has no such option")),
+        );
         let tokens = tokens(settings.ctx, model, LONG_CHAT.min(trained(model)), &mut notes)?;
         let (kv_bits, cache) = kv_bits(settings)?;
         let chunk = settings.batch.or(settings.ubatch).unwrap_or(CHUNK);
@@ -125,7 +130,8 @@ pub(super) fn tokens(
         Context::Tokens(tokens) => tokens.max(1),
         Context::Max => model.hyper.context_train.ok_or_else(|| {
             EngineError::Settings(
-                "config.json has no 'max_position_embeddings', so --ctx max is not available: use a number of tokens".to_owned(),
+                "config.json has no 'max_position_embeddings', so --ctx max is not available: use a number of tokens"
+                    .to_owned(),
             )
         })?,
     };
@@ -144,7 +150,9 @@ pub(super) fn tokens(
 fn kv_bits(settings: &Settings) -> Result<(Option<u64>, Option<CacheType>), EngineError> {
     let asked = match (settings.cache_type_k, settings.cache_type_v) {
         (Some(k), Some(v)) if k != v => {
-            return Err(EngineError::Settings(format!("MLX uses one type for K and V: use {k} or {v} for both with --kv-type")));
+            return Err(EngineError::Settings(format!(
+                "MLX uses one type for K and V: use {k} or {v} for both with --kv-type"
+            )));
         }
         (k, v) => k.or(v),
     };

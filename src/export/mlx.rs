@@ -6,7 +6,8 @@ use crate::model::mixture::Quantisation;
 use crate::text::{shell_word, without_secrets};
 
 /// Why no container is written.
-pub(super) const NO_CONTAINER: &str = "MLX reaches a Mac's GPU from no container: use --as llama-server for the command of mlx_lm.server";
+pub(super) const NO_CONTAINER: &str =
+    "MLX reaches a Mac's GPU from no container: use --as llama-server for the command of mlx_lm.server";
 /// Tokens of a chunk of the prompt, which need not be said: `--prefill-step-size`, mlx-lm 0.32.2.
 const CHUNK: u64 = 2048;
 

@@ -16,7 +16,9 @@ pub enum SafetensorsError {
          the file again"
     )]
     Truncated { field: String, offset: u64, needed: u64, left: u64 },
-    #[error("the length of the header at byte 0 is {length}, more than the limit of {limit}: this is no safetensors file, or it is forged")]
+    #[error(
+        "the length of the header at byte 0 is {length}, more than the limit of {limit}: this is no safetensors file, or it is forged"
+    )]
     TooLong { length: u64, limit: u64 },
     #[error("the header at byte 8 does not begin with '{{': this is no safetensors file")]
     NotJson,

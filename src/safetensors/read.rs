@@ -91,8 +91,7 @@ pub fn check_length(header: &Header, size: u64) -> Result<(), SafetensorsError> 
 
 /// `count` bytes from `offset` on.
 fn bytes(source: &mut dyn ByteSource, offset: u64, count: u64, field: &str) -> Result<Vec<u8>, SafetensorsError> {
-    let truncated =
-        |left| SafetensorsError::Truncated { field: field.to_owned(), offset, needed: count, left };
+    let truncated = |left| SafetensorsError::Truncated { field: field.to_owned(), offset, needed: count, left };
     // before memory is taken for what is not there
     if let Some(size) = source.size().filter(|&size| size < offset + count) {
         return Err(truncated(size.saturating_sub(offset)));
@@ -224,14 +223,19 @@ mod tests {
     fn tensors_stand_in_the_order_of_their_data() {
         let bytes = file(TWO, 28);
         let header = read(&mut &bytes[..]).unwrap();
-        let names: Vec<_> = header.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.dtype, tensor.bytes)).collect();
+        let names: Vec<_> =
+            header.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.dtype, tensor.bytes)).collect();
         assert_eq!(names, [("a", Dtype::Bf16, 4), ("b", Dtype::U32, 24)]);
         assert_eq!((header.data_end, header.metadata["format"].as_str()), (bytes.len() as u64, "mlx"));
         for size in [header.data_start, header.data_end] {
             check_length(&header, size).unwrap();
         }
         let said = |size| check_length(&header, size).unwrap_err().to_string();
-        assert!(said(header.data_end - 1).contains("inside the data of tensor 'b': 24 bytes are needed"), "{}", said(header.data_end - 1));
+        assert!(
+            said(header.data_end - 1).contains("inside the data of tensor 'b': 24 bytes are needed"),
+            "{}",
+            said(header.data_end - 1)
+        );
         assert!(said(header.data_end + 9).contains("has 9 bytes after"), "{}", said(header.data_end + 9));
     }
 

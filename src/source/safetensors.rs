@@ -65,7 +65,9 @@ pub(super) fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
     // STORE/manifests/HOST/NAMESPACE/NAME/TAG
     let root = entry.path.ancestors().nth(5).ok_or_else(|| broken("its manifest is in no store".to_owned()))?;
     let manifest = Manifest::read(&entry.path, &entry.name).map_err(broken)?;
-    let place = |layer: &ManifestLayer| blob(root, layer).ok_or_else(|| broken("its manifest has an invalid digest".to_owned()));
+    let place = |layer: &ManifestLayer| {
+        blob(root, layer).ok_or_else(|| broken("its manifest has an invalid digest".to_owned()))
+    };
     let named = |name: &str| manifest.of_kind("json").find(|layer| layer.name() == Some(name));
     let of_model = named(CONFIG).ok_or_else(|| broken(format!("its manifest has no {CONFIG}")))?;
     let described = place(of_model)?;
@@ -93,8 +95,9 @@ pub(super) fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
     }
     if let Some(about) = manifest.config() {
         let text = files::text(&place(about)?, files::TEXT).map_err(broken)?.unwrap_or_default();
-        let about: Configuration = serde_json::from_str(&text)
-            .map_err(|error| broken(format!("its configuration is damaged ({error}): run 'ollama pull {}' again", entry.name)))?;
+        let about: Configuration = serde_json::from_str(&text).map_err(|error| {
+            broken(format!("its configuration is damaged ({error}): run 'ollama pull {}' again", entry.name))
+        })?;
         layers.file_type = text::one_line(&about.file_type).into_owned();
     }
     let knobs = manifest.of_kind("params").next().map(place).transpose()?;
@@ -148,7 +151,11 @@ fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
         }
         let paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name.as_str())).collect();
         if let Some((at, path)) = paths.iter().enumerate().find(|(_, path)| !path.exists()) {
-            return Err(SourceError::MissingShard { path: path.clone(), number: at as u64 + 1, count: paths.len() as u64 });
+            return Err(SourceError::MissingShard {
+                path: path.clone(),
+                number: at as u64 + 1,
+                count: paths.len() as u64,
+            });
         }
         return Ok(paths);
     }

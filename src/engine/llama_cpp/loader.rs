@@ -12,8 +12,8 @@ use std::fmt;
 use self::table::{Asked, Group, KeyType, Line, Range, Section};
 use super::hparams::Hparams;
 use super::weights::split_block;
-use crate::model::expression::{self, Words};
 use crate::gguf::{ElementType, Endian, Header, Tensor, Value};
+use crate::model::expression::{self, Words};
 
 /// The most elements of a list of fixed size (`LLAMA_MAX_LAYERS` in `llama-hparams.h`, 0.1.161).
 const MAX_ELEMENTS: u64 = 512;

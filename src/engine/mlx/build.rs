@@ -203,13 +203,7 @@ impl MlxCase<'_> {
 }
 
 /// The formula of one layer's cache.
-fn term(
-    cache: Option<&LayerCache>,
-    held: Option<&HeldCache>,
-    element: u64,
-    sequences: u64,
-    bytes: Bytes,
-) -> Term {
+fn term(cache: Option<&LayerCache>, held: Option<&HeldCache>, element: u64, sequences: u64, bytes: Bytes) -> Term {
     let (Some(cache), Some(held)) = (cache, held) else { return Term::nothing("no cache, or that of another layer") };
     let room = held.arrays.first().and_then(|array| array.shape.get(2)).copied().unwrap_or(0);
     let times = |numbers: String| if sequences > 1 { format!("{numbers}·{sequences}") } else { numbers };
@@ -227,7 +221,9 @@ fn term(
             bytes,
         },
         LayerCache::Kv(heads) => kv("keys and values of all tokens, in steps of 256", heads),
-        LayerCache::Window { tokens, heads } => kv(&format!("keys and values of a window of {}", Tokens(*tokens)), heads),
+        LayerCache::Window { tokens, heads } => {
+            kv(&format!("keys and values of a window of {}", Tokens(*tokens)), heads)
+        }
         LayerCache::Chunk { tokens, heads } => kv(&format!("keys and values of a chunk of {}", Tokens(*tokens)), heads),
         LayerCache::States(states) => {
             let shapes: Vec<String> = states
@@ -235,7 +231,12 @@ fn term(
                 .map(|state| state.shape.iter().map(u64::to_string).collect::<Vec<_>>().join("·"))
                 .collect();
             let numbers = times(shapes.join(" + "));
-            Term { name: "recurrent state, whatever the tokens".to_owned(), formula: "states".to_owned(), numbers, bytes }
+            Term {
+                name: "recurrent state, whatever the tokens".to_owned(),
+                formula: "states".to_owned(),
+                numbers,
+                bytes,
+            }
         }
     }
 }

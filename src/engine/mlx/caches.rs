@@ -33,7 +33,14 @@ pub struct Feed {
 impl Feed {
     /// A prompt whose last token is the last of all.
     pub const fn prompt(tokens: u64) -> Self {
-        Self { prompt: tokens, chunk: Some(CHUNK), generated: 0, kv_bits: None, quantised_from: 5000, max_kv_size: None }
+        Self {
+            prompt: tokens,
+            chunk: Some(CHUNK),
+            generated: 0,
+            kv_bits: None,
+            quantised_from: 5000,
+            max_kv_size: None,
+        }
     }
 
     /// Tokens of each update up to the last but one of the prompt.

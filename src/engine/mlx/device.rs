@@ -28,7 +28,8 @@ const NAX_CHUNK: u64 = 1024;
 impl<'m> MlxDevice<'m> {
     /// The first GPU that MLX can use; the CPU without one.
     pub fn of(machine: &'m Machine) -> Self {
-        let gpu = machine.gpus.first().filter(|gpu| matches!(gpu.backend, Backend::Metal | Backend::Cuda | Backend::Plain));
+        let gpu =
+            machine.gpus.first().filter(|gpu| matches!(gpu.backend, Backend::Metal | Backend::Cuda | Backend::Plain));
         let allocator = match gpu {
             None => Allocator::Data,
             Some(gpu) if is_cuda(gpu) => Allocator::Cuda,

@@ -45,7 +45,9 @@ pub(super) fn plan(RequestParts { model, machine, settings }: RequestParts<'_>) 
     let shown = request::default_context(machine, settings.gpu_overhead).min(mlx::trained(model));
     let tokens = mlx::tokens(settings.ctx, model, shown, &mut notes)?;
     if settings.parallel.is_some_and(|sequences| sequences > 1) {
-        notes.push("one request at a time: OLLAMA_NUM_PARALLEL changes nothing for models stored as safetensors".to_owned());
+        notes.push(
+            "one request at a time: OLLAMA_NUM_PARALLEL changes nothing for models stored as safetensors".to_owned(),
+        );
     }
     let cache = mlx::activations(weights.activations);
     let effect = mlx::in_effect(tokens, 1, mlx::CHUNK, cache);
@@ -64,7 +66,10 @@ pub(super) fn plan(RequestParts { model, machine, settings }: RequestParts<'_>) 
     let stored = mlx.stored.as_ref().and_then(|stored| stored.manifest.as_ref());
     let need = stored.filter(|_| mlx.asked.is_none()).map_or(Bytes(in_files), |layers| Bytes(layers.bytes));
     if let Err(error) = &mlx.architecture {
-        return Err(EngineError::Model(format!("{error}; only the check before a load is known: it asks for {}", gib(need))));
+        return Err(EngineError::Model(format!(
+            "{error}; only the check before a load is known: it asks for {}",
+            gib(need)
+        )));
     }
     let mut plan = case.plan(weights, effect, notes)?;
     plan.load_check = Some(need);

@@ -6,7 +6,9 @@ use crate::model::limit::MAX_BLOCKS;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MlxError {
     /// The family is not in the table.
-    #[error("models of type '{0}' are not known to this version's MLX: update plimsoll, or plan a GGUF file of the model")]
+    #[error(
+        "models of type '{0}' are not known to this version's MLX: update plimsoll, or plan a GGUF file of the model"
+    )]
     Unknown(String),
     /// A size is missing.
     #[error("config.json does not give the size of {of}: '{expression}' is missing there, or no plausible number")]

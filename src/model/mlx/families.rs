@@ -67,7 +67,8 @@ pub struct CacheRow {
 impl Family {
     /// The family of this `model_type`; none if it is not known.
     pub fn of(model_type: &str) -> Option<Self> {
-        let is_named = |heading: &str| !heading.starts_with('=') && heading.split_whitespace().any(|name| name == model_type);
+        let is_named =
+            |heading: &str| !heading.starts_with('=') && heading.split_whitespace().any(|name| name == model_type);
         let rows = section(is_named)?;
         let mut family = Self::default();
         family.read(rows);
@@ -166,7 +167,9 @@ mod tests {
     #[test]
     fn every_line_of_the_table_is_read() {
         let rows = TABLE.split_once("\n[").unwrap().1;
-        for line in rows.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '[']) && !line.ends_with(']')) {
+        for line in
+            rows.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '[']) && !line.ends_with(']'))
+        {
             let mut family = Family::default();
             family.line(line);
             let read = family.rows.len() + family.caches.len() + family.lets.len() + family.lists.len();

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value as Json};
 
+use super::error::MlxError;
+use super::modules::Architecture;
 use crate::gguf::{Elements, Value};
 use crate::model::config::ModelConfig;
 use crate::model::expression::{self, Words};
-use super::error::MlxError;
-use super::modules::Architecture;
 use crate::model::{Model, TensorGroup};
 
 const TABLE: &str = include_str!("../../../assets/mlx-from-gguf.txt");
@@ -21,14 +21,17 @@ impl ModelConfig {
     /// If its architecture is not among the rows, or what follows is another model.
     pub fn of_gguf(model: &Model) -> Result<Self, MlxError> {
         let facts = Facts::of(model, None);
-        let (kind, rows) = section(&model.architecture, &facts).ok_or_else(|| MlxError::NoOriginal(model.architecture.clone()))?;
+        let (kind, rows) =
+            section(&model.architecture, &facts).ok_or_else(|| MlxError::NoOriginal(model.architecture.clone()))?;
         let mut config = Map::new();
         config.insert("model_type".to_owned(), kind.into());
         let of_all = sections().find(|(names, ..)| *names == "*").map_or("", |(.., rows)| rows);
         for line in of_all.lines().chain(rows.lines()).filter(|line| !line.starts_with('#')) {
             let Some((key, text)) = line.split_once(" = ") else { continue };
             match key.strip_suffix("[]") {
-                None => drop(expression::number(text, &facts).map(|number| config.insert(key.to_owned(), number.into()))),
+                None => {
+                    drop(expression::number(text, &facts).map(|number| config.insert(key.to_owned(), number.into())))
+                }
                 Some(key) => drop(config.insert(key.to_owned(), by_layer(model, text))),
             }
         }
@@ -106,7 +109,9 @@ impl<'m> Facts<'m> {
 
     /// The numbers of a key: one for all layers, or a list that repeats.
     fn list(&self, key: &str) -> Option<Vec<i64>> {
-        let number = |value: &Value| value.as_i64().or_else(|| value.as_bool().map(i64::from)).or_else(|| whole(value.as_f64()?));
+        let number = |value: &Value| {
+            value.as_i64().or_else(|| value.as_bool().map(i64::from)).or_else(|| whole(value.as_f64()?))
+        };
         match self.model.value(key)? {
             Value::Array(array) => match &array.elements {
                 Elements::Bool(flags) => Some(flags.iter().map(|&flag| i64::from(flag)).collect()),

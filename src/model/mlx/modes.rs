@@ -14,9 +14,33 @@ use crate::safetensors::Dtype;
 
 /// The names of modes as people type them, mlx-lm's and Ollama's, that are no types of GGUF files.
 pub const MODE_NAMES: [&str; 27] = [
-    "2bit", "3bit", "4bit", "5bit", "6bit", "8bit", "2bit-g32", "3bit-g32", "4bit-g32", "5bit-g32", "6bit-g32", "8bit-g32",
-    "2bit-g128", "3bit-g128", "4bit-g128", "5bit-g128", "6bit-g128", "8bit-g128", "mxfp4", "mxfp8", "nvfp4", "mixed_2_6",
-    "mixed_3_4", "mixed_3_6", "mixed_4_6", "int4", "int8",
+    "2bit",
+    "3bit",
+    "4bit",
+    "5bit",
+    "6bit",
+    "8bit",
+    "2bit-g32",
+    "3bit-g32",
+    "4bit-g32",
+    "5bit-g32",
+    "6bit-g32",
+    "8bit-g32",
+    "2bit-g128",
+    "3bit-g128",
+    "4bit-g128",
+    "5bit-g128",
+    "6bit-g128",
+    "8bit-g128",
+    "mxfp4",
+    "mxfp8",
+    "nvfp4",
+    "mixed_2_6",
+    "mixed_3_4",
+    "mixed_3_6",
+    "mixed_4_6",
+    "int4",
+    "int8",
 ];
 
 /// How the numbers of a group are written.

@@ -3,8 +3,8 @@
 use super::error::MlxError;
 use super::families::{CacheRow, Family, Kind, Row};
 use super::words::LayerWords;
-use crate::model::limit::MAX_BLOCKS;
 use crate::model::config::ModelConfig;
+use crate::model::limit::MAX_BLOCKS;
 
 /// A model as its class in mlx-lm makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,8 @@ impl Architecture {
     pub fn of(config: &ModelConfig) -> Result<Self, MlxError> {
         let name = config.model_type();
         let family = Family::of(name).ok_or_else(|| MlxError::Unknown(name.to_owned()))?;
-        let layers = LayerWords::layer_count(&family, config).ok_or_else(|| unknown("num_hidden_layers", "the layers"))?;
+        let layers =
+            LayerWords::layer_count(&family, config).ok_or_else(|| unknown("num_hidden_layers", "the layers"))?;
         if layers > MAX_BLOCKS {
             return Err(MlxError::Layers(layers));
         }
@@ -138,7 +139,8 @@ impl Architecture {
             return Ok(());
         }
         let family = words.family;
-        let below_root = |path: &str| [family.root, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
+        let below_root =
+            |path: &str| [family.root, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
         let below = match (row.path.strip_prefix("*."), words.layer) {
             (Some(path), Some(layer)) => below_root(&format!("layers.{layer}.{path}")),
             _ => row.path.strip_prefix('/').map_or_else(|| below_root(row.path), str::to_owned),
@@ -153,7 +155,9 @@ impl Architecture {
             // the arrays of one module stand together
             match self.modules.iter_mut().rev().take(64).find(|module| module.path == path) {
                 Some(module) => module.arrays.push(leaf),
-                None => self.modules.push(Module { path: path.to_owned(), layer, quantised: false, arrays: vec![leaf] }),
+                None => {
+                    self.modules.push(Module { path: path.to_owned(), layer, quantised: false, arrays: vec![leaf] })
+                }
             }
             return Ok(());
         }
@@ -192,7 +196,9 @@ impl LayerCache {
         let sizes = sizes(row.sizes, "the cache", words)?;
         Ok(match (row.kind, sizes.as_slice()) {
             ("kv", &[count, key, value]) => Some(Self::Kv(Heads { count, key, value })),
-            ("window", &[tokens, count, key, value]) => Some(Self::Window { tokens, heads: Heads { count, key, value } }),
+            ("window", &[tokens, count, key, value]) => {
+                Some(Self::Window { tokens, heads: Heads { count, key, value } })
+            }
             ("chunk", &[tokens, count, key, value]) => Some(Self::Chunk { tokens, heads: Heads { count, key, value } }),
             _ => None,
         })

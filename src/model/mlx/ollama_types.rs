@@ -269,7 +269,8 @@ impl<'c> Importer<'c> {
             return self.general(name, shape);
         }
         // as asked, where the general rules would give more bits
-        let as_asked = || self.general(name, shape).map(|own| if own == self.asked.eight_bit() { self.asked } else { own });
+        let as_asked =
+            || self.general(name, shape).map(|own| if own == self.asked.eight_bit() { self.asked } else { own });
         let eight = self.asked == OllamaType::Mxfp8;
         if is_embedding(name) || name.ends_with("lm_head.weight") {
             return self.asked.eight_bit().fitting(shape);

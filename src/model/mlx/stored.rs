@@ -180,6 +180,7 @@ fn layer_of(name: &str) -> Option<usize> {
     if name.starts_with("mtp.") || name.starts_with("draft.") {
         return None;
     }
-    let (_, rest) = name.split_once(".layers.").or_else(|| name.split_once("layers.").filter(|(before, _)| before.is_empty()))?;
+    let (_, rest) =
+        name.split_once(".layers.").or_else(|| name.split_once("layers.").filter(|(before, _)| before.is_empty()))?;
     rest.split_once('.')?.0.parse().ok()
 }

@@ -8,8 +8,8 @@ use super::modes::Mode;
 use super::modules::{Architecture, Module};
 use super::ollama_types::OllamaType;
 use super::stored::MlxModel;
-use crate::model::config::ModelConfig;
 use crate::gguf::{Endian, Header, Metadata, Value};
+use crate::model::config::ModelConfig;
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
@@ -29,7 +29,8 @@ impl MlxModel {
             |architecture| architecture.layer_count() as u64,
         );
         let heads = config.number("num_attention_heads");
-        let experts = ["num_experts", "n_routed_experts", "num_local_experts"].into_iter().find_map(|key| config.number(key));
+        let experts =
+            ["num_experts", "n_routed_experts", "num_local_experts"].into_iter().find_map(|key| config.number(key));
         let used = ["num_experts_per_tok", "num_experts_per_token", "top_k_experts"];
         let numbers = [
             ("block_count", Some(layers)),
@@ -65,7 +66,8 @@ impl MlxModel {
             let used = used.unwrap_or(count).min(count);
             elements - (u128::from(elements) * u128::from(used) / u128::from(count.max(1))) as u64
         };
-        let leaves = architecture.modules.iter().filter(|module| module.is_of_experts()).flat_map(|module| &module.arrays);
+        let leaves =
+            architecture.modules.iter().filter(|module| module.is_of_experts()).flat_map(|module| &module.arrays);
         let idle: u64 = leaves.map(|leaf| idle(leaf.shape[0], leaf.elements())).fold(0, u64::saturating_add);
         all.saturating_sub(idle)
     }
@@ -94,7 +96,8 @@ impl Model {
         };
         let bytes = in_memory.map_or(0, |(weights, _)| weights.bytes(Allocator::Data));
         model.bytes = Bytes(bytes);
-        model.file_bytes = mlx.stored.as_ref().filter(|_| mlx.asked.is_none()).map_or(model.bytes, |stored| Bytes(stored.bytes));
+        model.file_bytes =
+            mlx.stored.as_ref().filter(|_| mlx.asked.is_none()).map_or(model.bytes, |stored| Bytes(stored.bytes));
         model.parameters = mlx.architecture.as_ref().map_or(0, Architecture::parameters);
         model.active_parameters = mlx.active_parameters(model.parameters);
         model.file_type = mlx.label();
@@ -128,7 +131,9 @@ impl Model {
             return self.as_original(name).map(Some).map_err(|error| QuantiseError::Mlx(error.to_string()));
         };
         if !is_mode {
-            return Err(QuantiseError::Mlx(format!("{name} is no mode of MLX: use 4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16")));
+            return Err(QuantiseError::Mlx(format!(
+                "{name} is no mode of MLX: use 4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16"
+            )));
         }
         let changed = MlxModel { asked: Some(name), ..MlxModel::clone(mlx) };
         let mut model = Self::of_mlx(changed, &self.name).map_err(|error| QuantiseError::Mlx(error.to_string()))?;
@@ -147,4 +152,3 @@ impl Module {
         is_stack && (self.path.contains("expert") || self.path.contains("switch"))
     }
 }
-

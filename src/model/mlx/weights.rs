@@ -1,7 +1,7 @@
 //! The bytes of a model's weights in memory.
 
-use super::error::MlxError;
 use super::array::{Allocator, Array};
+use super::error::MlxError;
 use super::modes::{self, Mode};
 use super::modules::{Architecture, Module};
 use crate::safetensors::{Dtype, Stored};

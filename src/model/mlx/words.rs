@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::families::Family;
-use crate::model::expression::{self, Words};
 use crate::model::config::ModelConfig;
+use crate::model::expression::{self, Words};
 
 /// The words as one layer has them.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,9 @@ enum Element<'a> {
 impl Element<'_> {
     fn is(&self, wanted: &str) -> bool {
         match self {
-            Self::Value(value) => value.as_str().is_some_and(|text| text == if wanted == "star" { "*" } else { wanted }),
+            Self::Value(value) => {
+                value.as_str().is_some_and(|text| text == if wanted == "star" { "*" } else { wanted })
+            }
             Self::Letter('*') => wanted == "star",
             Self::Letter(letter) => wanted.chars().eq([*letter]),
         }

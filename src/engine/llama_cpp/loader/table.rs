@@ -1,7 +1,7 @@
 //! The table of what llama.cpp's loader asks for, read line by line.
 
-use crate::model::expression::{self, Words};
 use crate::gguf::ElementType;
+use crate::model::expression::{self, Words};
 
 const TABLE: &str = include_str!("../../../../assets/llama-cpp-loader.txt");
 
