@@ -9,6 +9,7 @@ mod head;
 pub mod json;
 pub mod llama_server;
 pub mod markdown;
+mod mlx;
 pub mod ollama;
 pub mod sample;
 pub mod scenario;
@@ -187,6 +188,9 @@ impl ExportFormat {
         if !Self::of(engine).contains(&self) {
             let others: Vec<_> = Self::of(engine).into_iter().map(Self::name).collect();
             return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
+        }
+        if input.request.model.mlx.is_some() && matches!(self, Self::LlamaServer | Self::Compose | Self::Kubernetes) {
+            return if self == Self::LlamaServer { mlx::command(input) } else { Err(mlx::NO_CONTAINER.to_owned()) };
         }
         let caption = || Caption::of(input.request, input.plan);
         let scenario = || match input.scenario {

@@ -462,6 +462,53 @@ fn other_engines_and_modes_say_what_to_use() {
     assert!(said.contains("GGUF"), "{said}");
 }
 
+/// Models of the catalogue, and the class whose `config.json` theirs must amount to.
+const IN_CATALOGUE: [(&str, &str); 21] = [
+    ("llama3.1-8b", "llama3.1-8b"),
+    ("mixtral-8x7b", "mixtral-8x7b"),
+    ("ministral-3-3b", "ministral-3-3b"),
+    ("qwen2.5-7b", "qwen2.5-7b"),
+    ("qwen3-8b", "qwen3-8b"),
+    ("qwen3-30b-a3b", "qwen3-30b-a3b"),
+    ("qwen3.5-9b", "qwen3.5-9b"),
+    ("qwen3.5-35b-a3b", "qwen3.5-35b-a3b"),
+    ("gemma2-9b", "gemma2-9b"),
+    ("gemma3-4b", "gemma3-4b"),
+    ("gemma4-e2b", "gemma-4-e2b"),
+    ("gemma4-31b", "gemma-4-31b"),
+    ("gpt-oss-20b", "gpt-oss-20b"),
+    ("glm4-9b", "glm4-9b"),
+    ("granite3-8b", "granite3-8b"),
+    ("llama4-scout", "llama4-scout"),
+    ("mamba-2.8b", "mamba-2.8b"),
+    ("nemotron-3-nano-30b-a3b", "nemotron-3-nano-30b-a3b"),
+    ("smollm3-3b", "smollm3-3b"),
+    ("deepseek-v2-lite", "deepseek-v2-lite"),
+    ("command-r-35b", "command-r-35b"),
+];
+
+#[test]
+fn models_of_the_catalogue_are_planned_as_their_originals() {
+    let classes = classes();
+    for (name, class) in IN_CATALOGUE {
+        let class = classes.iter().find(|known| known.name == class).unwrap();
+        for quant in ["4bit", "nvfp4", "mixed_3_6"] {
+            let settings =
+                Settings { ctx: Context::Tokens(5000), quant: Some(quant.parse().unwrap()), ..Settings::default() };
+            let model = plimsoll::catalogue::model(name).unwrap();
+            let request = PlanRequest::new(EngineId::Mlx, model, a_mac(), Settings { quant: None, ..settings.clone() });
+            let Some(request) = request.quantised(settings.quant.unwrap()) else { panic!("{name} as {quant}") };
+            if name == "mamba-2.8b" && quant == "mixed_3_6" {
+                assert!(request.plan().unwrap_err().to_string().contains("down_proj"));
+                continue;
+            }
+            let (made, told) = (request.plan().unwrap(), plan_of(&class.config, settings));
+            let figures = |plan: &Plan| (plan.devices[0].weights, plan.devices[0].cache, plan.graph.full.bytes);
+            assert_eq!(figures(&made), figures(&told), "{name} as {quant}");
+        }
+    }
+}
+
 fn any_family() -> impl Strategy<Value = ModelConfig> {
     select(classes().into_iter().map(|class| class.config).collect::<Vec<_>>())
 }

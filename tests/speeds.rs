@@ -535,8 +535,10 @@ fn a_processor_may_be_slower_than_its_memory_for_i_quants() {
 fn every_engine_has_a_speed() {
     let llama = model("llama3.1-8b", FileType::Q4KM);
     let machine = machine(vec![card("RTX 4090")], Some(80));
+    // MLX runs no GGUF file
     let speeds: Vec<f64> = EngineId::ALL
         .into_iter()
+        .filter(|engine| *engine != EngineId::Mlx)
         .map(|engine| {
             let plan = engine::plan(engine, &llama, &machine, &Settings::default()).unwrap();
             Speed::of(&llama, &machine, &plan, 0).unwrap().tokens_per_second

@@ -116,7 +116,6 @@ record! {
         /// The engine's own estimate; null for an engine that makes none.
         estimate: Option<&'a Estimate> = plan.estimate.as_ref(),
         /// What Ollama's check before a load asks for, the files in all; only of models stored as safetensors.
-        #[serde(skip_serializing_if = "Option::is_none")]
         load_check: Option<Bytes> = plan.load_check,
         /// The caches block by block; null where the Ollama engine does not make them.
         own_caches: Option<&'a OwnCaches> = plan.own_caches.as_ref(),
@@ -262,7 +261,6 @@ record! {
         read_once: Bytes = device.ram.read_once,
         cache: Bytes = device.cache,
         /// The caches when all but the last token of a prompt of this length is read; only from MLX.
-        #[serde(skip_serializing_if = "Option::is_none")]
         after_prompt: Option<Bytes> = device.after_prompt,
         graph: Bytes = device.graph,
         /// The compute buffer as the fit measures it, where a load takes another size.

@@ -135,11 +135,8 @@ impl Model {
     /// If the quantiser itself would refuse, or nothing is known of such files.
     pub fn requantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
         let to = to.into();
-        if let Some(model) = self.in_mlx_mode(to)? {
-            return Ok(model);
-        }
         let mut model = self.in_quantisation(to)?;
-        if self.is_quantised() {
+        if self.is_quantised() && model.mlx.is_none() {
             model.header.notes.push(format!("requantised: the size of the original weights as {to}"));
         }
         Ok(model)

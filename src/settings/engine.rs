@@ -35,12 +35,12 @@ engines! {
     Ollama: "ollama", "Ollama ≥ 0.30";
     /// llama-server, with memory as llama.cpp allocates it.
     LlamaCpp: "llama.cpp", "llama.cpp";
-    /// mlx-lm, and LM Studio's MLX engine.
-    Mlx: "mlx", "MLX";
     /// Ollama up to 0.24, with its own estimator.
     Ollama024: "ollama-0.24", "Ollama ≤ 0.24";
     /// Ollama up to 0.11, with the estimator before that.
     Ollama011: "ollama-0.11", "Ollama ≤ 0.11";
+    /// mlx-lm, and LM Studio's MLX engine.
+    Mlx: "mlx", "MLX";
 }
 
 impl fmt::Display for EngineId {

@@ -35,9 +35,10 @@ fn size() -> impl Strategy<Value = (u16, u16)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
+    // MLX, the last engine, has no plan of a GGUF file to teach by
     #[test]
     fn any_input_leaves_the_teach_screen_in_order(
-        engine in select(&EngineId::ALL[..]), page in select(&Tab::ALL[..]),
+        engine in select(&EngineId::ALL[..4]), page in select(&Tab::ALL[..]),
         model in select(vec!["llama3.1-8b", "gemma3-4b", "mamba-2.8b", "gpt-oss-20b"]), gpus in 0usize..3,
         actions in prop::collection::vec(action(), 0..16), size in size(), mono in any::<bool>(), real in size(),
     ) {

@@ -46,8 +46,9 @@ impl PreparedModel {
         let build = build.into();
         if self.model.mlx.is_some() {
             return Err(EngineError::Model(format!(
-                "the weights of '{}' are safetensors, which llama.cpp does not run: use --engine mlx, or --engine ollama",
-                self.model.name
+                "the weights of '{}' ({}) are safetensors, which llama.cpp does not run: use --engine mlx, or --engine ollama",
+                self.model.name,
+                self.model.file_type.unwrap_or("MLX")
             )));
         }
         LoadedModel::check_architecture(&self.model.header, build)?;

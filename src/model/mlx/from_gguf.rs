@@ -53,12 +53,13 @@ impl ModelConfig {
 fn by_layer(model: &Model, text: &str) -> Json {
     let layer = |layer: usize| {
         let facts = Facts::of(model, Some(layer));
+        if !text.contains('?') {
+            return expression::number(text, &facts).map_or(Json::Null, Json::from);
+        }
         let mut rest = text;
         // conditions with a text each, the last text without one
         loop {
-            let Some((condition, texts)) = rest.split_once('?') else {
-                return expression::number(rest, &facts).map_or_else(|| Json::from(rest.trim()), Json::from);
-            };
+            let Some((condition, texts)) = rest.split_once('?') else { return Json::from(rest.trim()) };
             let (yes, no) = texts.split_once(':').unwrap_or((texts, ""));
             if expression::value(condition, &facts) == Some(1) {
                 return Json::from(yes.trim());

@@ -110,6 +110,7 @@ impl Model {
     /// # Errors
     /// If nothing is known of its original.
     pub fn as_original(&self, mode: &'static str) -> Result<Self, MlxError> {
+        mode.parse::<Mode>().map_err(MlxError::Mode)?;
         let config = ModelConfig::of_gguf(self)?;
         let mlx = MlxModel { asked: Some(mode), ..MlxModel::new(config, None) };
         let made = Self::of_mlx(mlx, &self.name).map_err(|error| MlxError::Mode(error.to_string()))?;
