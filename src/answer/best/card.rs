@@ -164,7 +164,8 @@ impl Card {
         let fill = self.fill?;
         let speed = Speed::of(&self.request.model, &self.request.machine, &self.plan, fill)?;
         let poorer = self.poorer.map_or_else(String::new, |Poorer { quant, outcome, speed }| {
-            let place = outcome.headline().to_lowercase().replace("ram", "RAM");
+            let headline = outcome.headline();
+            let place = headline.get(..1).unwrap_or_default().to_lowercase() + headline.get(1..).unwrap_or_default();
             format!(" A poorer quantisation than --min-quant allows would give more: {quant} {speed}, {place}.")
         });
         Some(format!("Fastest with {} tokens in the cache: {speed}.{poorer}", Tokens(fill)))
