@@ -108,7 +108,9 @@ impl BestRequest {
                 .filter(|flag| !is_given(*flag))
                 .for_each(|flag| flag.copy(&Settings::default(), settings));
         }
-        free.iter().for_each(|knob| knob.reset(settings));
+        for knob in &free {
+            knob.reset(settings);
+        }
         if free.contains(&Knob::Quant) {
             freed.model = Arc::clone(&freed.opened);
         }

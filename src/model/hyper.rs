@@ -226,7 +226,8 @@ pub struct ModelSummary {
     pub file_type: Option<String>,
     /// Number of weights.
     pub parameters: u64,
-    /// Those of them that a token reads: see [`Model::active_parameters`].
+    /// Those of them that a token reads: of the experts, as many as are used; no tables of which it looks up a row, unless
+    /// they are the output layer too; no blocks that predict further tokens.
     pub active_parameters: u64,
     /// Number of experts; none for a dense model.
     pub experts: Option<u64>,

@@ -261,6 +261,7 @@ impl DeviceWork {
     }
 
     /// Where a part of the work takes longest: itself, or a card that it is not taken to be faster than.
+    #[must_use]
     pub fn slowest(&self, seconds: impl Fn(&Self) -> f64) -> Self {
         let own = Self { cards: Vec::new(), ..self.clone() };
         self.on_cards().fold(own, |slowest, card| if seconds(&card) > seconds(&slowest) { card } else { slowest })
