@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 use super::card::{Card, Placement, Poorer};
-use super::loss::{margin_above_kept_in, margin_of, prompts_of};
+use super::loss::{margin_of, prompts_of};
 use super::{BestRequest, Objective};
 use crate::answer::change::width;
 use crate::answer::quality::{self, TRAINED_IN};
@@ -77,8 +77,6 @@ pub(super) enum Step {
     Balanced,
     /// The longest contexts with weights of this type.
     Longest(Type),
-    /// What was found until now with a lower margin, where that brings all into VRAM.
-    Margins,
     /// Larger ubatches of what was found until now.
     Ubatches,
     /// Faster placements of what was found until now.
@@ -88,7 +86,7 @@ pub(super) enum Step {
 impl Step {
     /// Whether it needs nothing of what was found before.
     pub const fn is_alone(&self) -> bool {
-        !matches!(self, Self::Margins | Self::Ubatches | Self::Placements)
+        !matches!(self, Self::Ubatches | Self::Placements)
     }
 
     pub fn take(self, search: &BestSearch<'_>, tried: &[Candidate]) -> Vec<Candidate> {
@@ -96,7 +94,6 @@ impl Step {
         let planned = |request: PlanRequest, plan: Plan| Candidate::of_plan(request, plan, search.wanted());
         match self {
             Self::Placements => search.placements(tried),
-            Self::Margins => search.lower_margins(tried),
             Self::Ubatches => search.larger_ubatches(tried),
             Self::Type(to) => {
                 let request = search.in_type(to).map(|request| search.with_context(&request, search.wanted()));
@@ -251,11 +248,12 @@ impl Candidate {
     }
 }
 
-/// Whether it runs without reading from disk: a GPU may have less left than the engine would keep, but what its driver
-/// takes.
+/// Whether it runs without reading from disk, with what is kept of RAM for the system: a GPU may have less left than the
+/// engine would keep, but what its driver takes.
 fn runs(plan: &Plan) -> bool {
     let has_room = || used_gpus(&plan.devices).all(|(_, headroom)| !headroom.is_tight());
-    plan.refusal.is_none() && plan.outcome() < Outcome::FromDisk && has_room()
+    let keeps_ram = || !plan.ram().above_kept().is_short();
+    plan.refusal.is_none() && plan.outcome() < Outcome::FromDisk && has_room() && keeps_ram()
 }
 
 /// Whether weights of this type are good without a word.
@@ -325,7 +323,6 @@ impl BestSearch<'_> {
                 }
             }
         }
-        steps.push(Step::Margins);
         if ![Knob::Ubatch, Knob::Batch].iter().any(|knob| self.question.holds(*knob)) {
             steps.push(Step::Ubatches);
         }
@@ -561,18 +558,6 @@ impl BestSearch<'_> {
         let placement = Placement { options: placed.options(), reason: placed.reason };
         let candidate = Candidate::of_plan(placed.request, placed.plan, self.wanted())?;
         Some(Candidate { placement: Some(placement), ..candidate })
-    }
-
-    /// What was found until now and has something in RAM, with less kept free where that brings all into VRAM.
-    fn lower_margins(&self, tried: &[Candidate]) -> Vec<Candidate> {
-        let with_less = |one: &Candidate| {
-            let lower = one.request.lower_margin(&one.plan, Goal::Vram)?;
-            let found = Candidate::of(one.request.after(&lower.change)?, self.wanted())?;
-            // margins compare by what was kept free before
-            let margin = margin_above_kept_in(&found.plan, &one.plan);
-            Some(Candidate { margin, ..found })
-        };
-        tried.iter().filter(|one| one.reaches(self.wanted()) == self.wanted()).filter_map(with_less).collect()
     }
 
     /// The balanced settings, and those with the fastest prompts until now, with a larger ubatch where that pays.

@@ -203,10 +203,3 @@ pub(super) fn prompts_of(request: &PlanRequest, plan: &Plan) -> Option<PromptSpe
 pub(super) fn margin_of(plan: &Plan) -> Option<Difference> {
     plan.tightest_gpu().map(|(_, headroom)| headroom.above())
 }
-
-/// The same above what stays free in `before`, another plan on the same machine, where that keeps more.
-pub(super) fn margin_above_kept_in(plan: &Plan, before: &Plan) -> Option<Difference> {
-    let kept = plan.headrooms().into_iter().zip(before.headrooms());
-    let used = plan.gpus().iter().zip(kept).filter(|(gpu, _)| !gpu.layers.is_empty());
-    used.map(|(_, (then, now))| then.left - then.kept.max(now.kept).max(then.driver)).min()
-}
