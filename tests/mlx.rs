@@ -218,6 +218,7 @@ fn a_mac() -> Machine {
     Machine::described(&["M4 Max 128GB"], "128GiB").unwrap()
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "written where it is asked")]
 fn plan_of(config: &ModelConfig, settings: Settings) -> Plan {
     let model = Model::of_mlx(MlxModel::new(config.clone(), None), "a model").unwrap();
     let request = PlanRequest::new(EngineId::Mlx, model, a_mac(), Settings { quant: None, ..settings.clone() });
@@ -346,21 +347,18 @@ fn stores_and_folders_are_read() {
         let opened = load(&reference, &roots, &mut no_progress).unwrap();
         let stored = opened.model.as_ref().unwrap().mlx.as_ref().unwrap().stored.clone().unwrap();
         let data: u64 = stored.tensors.iter().map(|tensor| tensor.bytes).sum();
-        match &stored.manifest {
-            Some(layers) => {
-                assert_eq!(Some(layers.layers as u64), row["tensor_layers"].as_u64(), "{name}");
-                assert_eq!(Some(layers.bytes), row["tensor_bytes"].as_u64(), "{name}");
-                assert_eq!(Some(layers.file_type.as_str()), row["file_type"].as_str(), "{name}");
-                assert_eq!(layers.draft, name == "with-draft:nvfp4");
-                assert!(data < layers.bytes, "{name}: headers count too");
-            }
-            None => {
-                assert_eq!(Some(stored.tensors.len() as u64), row["tensors"].as_u64(), "{name}");
-                assert_eq!(Some(data), row["tensor_bytes"].as_u64(), "{name}");
-                let package = opened.package(&mut no_progress).unwrap();
-                assert_eq!(Some(package.model.parameters), row["parameters"].as_u64(), "{name}");
-                assert_eq!((package.model.bytes.0, package.model.file_type), (data, Some("4bit")), "{name}");
-            }
+        if let Some(layers) = &stored.manifest {
+            assert_eq!(Some(layers.layers as u64), row["tensor_layers"].as_u64(), "{name}");
+            assert_eq!(Some(layers.bytes), row["tensor_bytes"].as_u64(), "{name}");
+            assert_eq!(Some(layers.file_type.as_str()), row["file_type"].as_str(), "{name}");
+            assert_eq!(layers.draft, name == "with-draft:nvfp4");
+            assert!(data < layers.bytes, "{name}: headers count too");
+        } else {
+            assert_eq!(Some(stored.tensors.len() as u64), row["tensors"].as_u64(), "{name}");
+            assert_eq!(Some(data), row["tensor_bytes"].as_u64(), "{name}");
+            let package = opened.package(&mut no_progress).unwrap();
+            assert_eq!(Some(package.model.parameters), row["parameters"].as_u64(), "{name}");
+            assert_eq!((package.model.bytes.0, package.model.file_type), (data, Some("4bit")), "{name}");
         }
     }
 }
@@ -428,7 +426,7 @@ fn damaged_folders_say_where() {
         ),
         (
             small(|root| {
-                fs::write(root.join("model.safetensors.index.json"), "{\"weight_map\": {\"a\": \"../b\"}}").unwrap()
+                fs::write(root.join("model.safetensors.index.json"), "{\"weight_map\": {\"a\": \"../b\"}}").unwrap();
             }),
             "no file beside it",
         ),

@@ -57,8 +57,8 @@ impl Engine for Mlx {
         let feed = Feed { chunk: Some(chunk), kv_bits, ..Feed::prompt(tokens) };
         let settings = in_effect(tokens, sequences, chunk, cache.unwrap_or_else(|| activations(weights.activations)));
         let case = MlxCase { engine: EngineId::Mlx, model, mlx, machine, basis, feed, sequences, draft_caches: 0 };
-        let mut plan = case.plan(weights, settings, notes)?;
-        self.say(&mut plan);
+        let mut plan = case.plan(&weights, settings, notes)?;
+        say(&mut plan);
         Ok(Some(plan))
     }
 
@@ -67,25 +67,23 @@ impl Engine for Mlx {
     }
 }
 
-impl Mlx {
-    /// What mlx-lm itself says of a model this large, and what LM Studio does.
-    fn say(&self, plan: &mut Plan) {
-        let Some(gpu) = plan.gpus().first() else { return };
-        let (needed, most) = (gpu.weights, gpu.total);
-        let whole_mib = |bytes: Bytes| bytes.0 >> 20;
-        if needed.0 > most.0 / 10 * 9 {
-            plan.notes.push(format!(
+/// What mlx-lm itself says of a model this large, and what LM Studio does.
+fn say(plan: &mut Plan) {
+    let Some(gpu) = plan.gpus().first() else { return };
+    let (needed, most) = (gpu.weights, gpu.total);
+    let whole_mib = |bytes: Bytes| bytes.0 >> 20;
+    if needed.0 > most.0 / 10 * 9 {
+        plan.notes.push(format!(
                 "mlx-lm warns: \"Generating with a model that requires {} MB which is close to the maximum recommended size \
                  of {} MB\"",
                 whole_mib(needed),
                 whole_mib(most)
             ));
-        }
-        plan.decided.push(
-            "LM Studio takes the largest context whose peak stays below what the GPU may use, whatever length is asked for"
-                .to_owned(),
-        );
     }
+    plan.decided.push(
+        "LM Studio takes the largest context whose peak stays below what the GPU may use, whatever length is asked for"
+            .to_owned(),
+    );
 }
 
 /// The model that MLX would run instead of a GGUF file whose type is also a mode of MLX; none of one that is MLX's.

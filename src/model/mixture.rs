@@ -57,11 +57,6 @@ impl Model {
         if let Some(model) = self.in_mlx_mode(to)? {
             return Ok(model);
         }
-        // a type that no quantiser of GGUF files makes may be a mode of MLX
-        self.in_gguf_type(to).or_else(|error| self.as_original(to.name()).map_err(|_| error))
-    }
-
-    fn in_gguf_type(&self, to: Quantisation) -> Result<Self, QuantiseError> {
         let native = published::trained_in_four_bits(self).filter(|recipe| recipe.keeps_experts(to));
         // of experts that were trained in MXFP4, llama-quantize's MXFP4 is the file that their makers publish
         let native = native.filter(|recipe| to.file_type() != Some(FileType::Mxfp4) || !recipe.trains_in_mxfp4());

@@ -135,7 +135,9 @@ impl Model {
     /// If the quantiser itself would refuse, or nothing is known of such files.
     pub fn requantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
         let to = to.into();
-        let mut model = self.in_quantisation(to)?;
+        // a type that no quantiser of GGUF files makes may be a mode of MLX
+        let made = self.in_quantisation(to);
+        let mut model = made.or_else(|error| self.as_original(to.name()).map_err(|_| error))?;
         if self.is_quantised() && model.mlx.is_none() {
             model.header.notes.push(format!("requantised: the size of the original weights as {to}"));
         }

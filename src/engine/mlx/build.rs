@@ -40,7 +40,7 @@ impl MlxCase<'_> {
     ///
     /// # Errors
     /// If nothing is known of the model's class.
-    pub fn plan(&self, weights: MlxWeights, settings: InEffect, mut notes: Vec<String>) -> Result<Plan, EngineError> {
+    pub fn plan(&self, weights: &MlxWeights, settings: InEffect, mut notes: Vec<String>) -> Result<Plan, EngineError> {
         let architecture = self.mlx.architecture.as_ref().map_err(|error| EngineError::Model(error.to_string()))?;
         let device = MlxDevice::of(self.machine);
         let dtype = weights.activations;
@@ -53,10 +53,10 @@ impl MlxCase<'_> {
                 (moments, Some(format!("mlx-lm fails at {from} tokens with a quantised KV cache: \"{said}\"")))
             }
         };
-        let layers = self.layers(architecture, &weights, &moments.after, device.allocator);
+        let layers = self.layers(architecture, weights, &moments.after, device.allocator);
         let place = device.gpu.map_or(self.machine.gpus.len(), |_| 0);
         let mut devices = DevicePlan::all_of(self.machine);
-        let layers: Vec<LayerPlan> = self.placed(layers, place, &devices[place]);
+        let layers: Vec<LayerPlan> = placed(layers, place, &devices[place]);
         let scores = Scores::largest(architecture, &device, &self.feed, dtype);
         let graph = peak::graph(scores, &moments, self.sequences);
         let held = &mut devices[place];
@@ -118,13 +118,12 @@ impl MlxCase<'_> {
         let mut full = None;
         for (at, (cache, held)) in model.caches.iter().zip(&after.layers).enumerate() {
             let bytes = Bytes(held.as_ref().map_or(0, HeldCache::bytes).saturating_mul(self.sequences));
-            let term = match terms.iter().find(|(other, _)| *other == cache) {
-                Some((_, term)) => Arc::clone(term),
-                None => {
-                    let term = Arc::new(term(cache.as_ref(), held.as_ref(), element, self.sequences, bytes));
-                    terms.push((cache, Arc::clone(&term)));
-                    term
-                }
+            let term = if let Some((_, term)) = terms.iter().find(|(other, _)| *other == cache) {
+                Arc::clone(term)
+            } else {
+                let term = Arc::new(term(cache.as_ref(), held.as_ref(), element, self.sequences, bytes));
+                terms.push((cache, Arc::clone(&term)));
+                term
             };
             let per_token = match cache {
                 Some(LayerCache::Kv(Heads { count, key, value })) => {
@@ -145,18 +144,6 @@ impl MlxCase<'_> {
         };
         layers.push((Bytes(weights.bytes(allocator) - of_layers), draft, Bytes::ZERO, Arc::new(term)));
         layers
-    }
-
-    fn placed(&self, layers: Vec<(Bytes, Bytes, Bytes, Arc<Term>)>, place: usize, on: &DevicePlan) -> Vec<LayerPlan> {
-        let mut room = on.free;
-        let mut placed = Vec::with_capacity(layers.len());
-        for (index, (weights, cache, per_token, cache_term)) in layers.into_iter().enumerate() {
-            let needed = weights + cache;
-            let why = if on.backend.is_none() { Why::NoGpu } else { Why::Fits { needed, room } };
-            room = room - needed;
-            placed.push(LayerPlan { index, device: place, weights, cache, per_token, cache_term, why });
-        }
-        placed
     }
 
     fn notes(&self, on: &DevicePlan, after_prompt: Bytes, device: &MlxDevice<'_>) -> Vec<String> {
@@ -189,17 +176,29 @@ impl MlxCase<'_> {
                 "weights and caches fit on {}; a long prompt may page at its peak, which is a bound",
                 gpu.name
             )),
-            Some(_) => {}
             None if !self.machine.gpus.is_empty() => {
                 notes.push("MLX runs on Apple silicon and with CUDA: it computes on the CPU here".to_owned());
             }
-            None => {}
+            _ => {}
         }
         if device.gpu.is_some() && others > 0 {
             notes.push("MLX uses the first GPU alone".to_owned());
         }
         notes
     }
+}
+
+/// The layers one after another on their device.
+fn placed(layers: Vec<(Bytes, Bytes, Bytes, Arc<Term>)>, place: usize, on: &DevicePlan) -> Vec<LayerPlan> {
+    let mut room = on.free;
+    let mut placed = Vec::with_capacity(layers.len());
+    for (index, (weights, cache, per_token, cache_term)) in layers.into_iter().enumerate() {
+        let needed = weights + cache;
+        let why = if on.backend.is_none() { Why::NoGpu } else { Why::Fits { needed, room } };
+        room = room - needed;
+        placed.push(LayerPlan { index, device: place, weights, cache, per_token, cache_term, why });
+    }
+    placed
 }
 
 /// The formula of one layer's cache.

@@ -110,12 +110,11 @@ pub fn held(model: &Architecture, feed: &Feed, dtype: Dtype) -> Result<Moments, 
             None => [None, None],
             Some(cache) => {
                 let at = known.iter().position(|(other, _)| *other == cache);
-                let both = match at {
-                    Some(at) => &known[at].1,
-                    None => {
-                        known.push((cache, one(cache, model.own_caches, feed, dtype)?));
-                        &known[known.len() - 1].1
-                    }
+                let both = if let Some(at) = at {
+                    &known[at].1
+                } else {
+                    known.push((cache, one(cache, model.own_caches, feed, dtype)?));
+                    &known[known.len() - 1].1
                 };
                 both.clone().map(Some)
             }
@@ -175,7 +174,7 @@ fn grown(room: u64, offset: u64, tokens: u64) -> u64 {
         return room;
     }
     // what lies behind the last token is cut off first
-    let kept = if offset % STEP == 0 { room } else { offset };
+    let kept = if offset.is_multiple_of(STEP) { room } else { offset };
     kept + tokens.div_ceil(STEP) * STEP
 }
 

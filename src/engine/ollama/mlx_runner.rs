@@ -71,7 +71,7 @@ pub(super) fn plan(RequestParts { model, machine, settings }: RequestParts<'_>) 
             gib(need)
         )));
     }
-    let mut plan = case.plan(weights, effect, notes)?;
+    let mut plan = case.plan(&weights, effect, notes)?;
     plan.load_check = Some(need);
     say(&mut plan, mlx);
     if settings.gpu_layers != GpuLayers::Count(0)

@@ -30,7 +30,7 @@ impl ModelConfig {
             let Some((key, text)) = line.split_once(" = ") else { continue };
             match key.strip_suffix("[]") {
                 None => {
-                    drop(expression::number(text, &facts).map(|number| config.insert(key.to_owned(), number.into())))
+                    drop(expression::number(text, &facts).map(|number| config.insert(key.to_owned(), number.into())));
                 }
                 Some(key) => drop(config.insert(key.to_owned(), by_layer(model, text))),
             }

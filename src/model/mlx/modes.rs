@@ -205,7 +205,7 @@ impl Mode {
 /// Whether a recipe gives the matrices of a layer more bits: those of the first and the last eighth, and every third.
 pub(super) fn more_bits(layer: usize, layers: usize) -> bool {
     let eighth = layers / 8;
-    layer < eighth || layer >= 7 * layers / 8 || layer >= eighth && (layer - eighth) % 3 == 2
+    layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2
 }
 
 /// Where the number of a layer stands in the paths of its modules.
@@ -262,12 +262,11 @@ impl FromStr for Mode {
             };
         }
         // also `q4g64`
-        let (bits, group) = match lower.strip_prefix('q').and_then(|rest| rest.split_once('g')) {
-            Some(both) => both,
-            None => {
-                let (bits, group) = lower.split_once("-g").unwrap_or((lower.as_str(), "64"));
-                (bits.strip_suffix("bit").unwrap_or_default(), group.strip_prefix('s').unwrap_or(group))
-            }
+        let (bits, group) = if let Some(both) = lower.strip_prefix('q').and_then(|rest| rest.split_once('g')) {
+            both
+        } else {
+            let (bits, group) = lower.split_once("-g").unwrap_or((lower.as_str(), "64"));
+            (bits.strip_suffix("bit").unwrap_or_default(), group.strip_prefix('s').unwrap_or(group))
         };
         let (bits, group) = (bits.parse().ok(), group.parse().ok());
         match (bits, group) {

@@ -156,7 +156,7 @@ impl Architecture {
             match self.modules.iter_mut().rev().take(64).find(|module| module.path == path) {
                 Some(module) => module.arrays.push(leaf),
                 None => {
-                    self.modules.push(Module { path: path.to_owned(), layer, quantised: false, arrays: vec![leaf] })
+                    self.modules.push(Module { path: path.to_owned(), layer, quantised: false, arrays: vec![leaf] });
                 }
             }
             return Ok(());

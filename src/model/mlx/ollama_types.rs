@@ -190,7 +190,7 @@ impl<'c> Importer<'c> {
     fn more_bits(&self, name: &str, end: u64) -> bool {
         let Some(layer) = layer_of(name).filter(|_| self.layers > 0) else { return false };
         let (first, last) = (self.layers / 8, 7 * self.layers / 8);
-        layer < first || layer >= last || layer >= first && layer < end && (layer - first) % 3 == 2
+        layer < first || layer >= last || layer < end && (layer - first) % 3 == 2
     }
 
     fn all_more_bits(&self, name: &str) -> bool {
@@ -320,13 +320,12 @@ impl<'c> Importer<'c> {
 
 /// The arrays of a tensor that is kept or quantised, in the order of a file.
 pub fn arrays(name: &str, shape: &[u64], dtype: Dtype, to: Option<OllamaType>) -> Vec<Array> {
-    match to {
-        Some(to) => to.width().arrays(shape, dtype).into_iter().map(|(_, array)| array).collect(),
-        None => {
-            // computed with in float32, and so kept in it
-            let float32 = name.ends_with("A_log") || name.ends_with("e_score_correction_bias");
-            vec![Array { dtype: if float32 { Dtype::F32 } else { dtype }, shape: shape.to_vec() }]
-        }
+    if let Some(to) = to {
+        to.width().arrays(shape, dtype).into_iter().map(|(_, array)| array).collect()
+    } else {
+        // computed with in float32, and so kept in it
+        let float32 = name.ends_with("A_log") || name.ends_with("e_score_correction_bias");
+        vec![Array { dtype: if float32 { Dtype::F32 } else { dtype }, shape: shape.to_vec() }]
     }
 }
 

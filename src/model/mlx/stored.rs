@@ -79,10 +79,10 @@ impl MlxModel {
     /// If nothing is known of its class, or `convert` would refuse the mode.
     pub fn in_mlx_lm(&self) -> Result<(MlxWeights, Basis), MlxError> {
         let model = self.architecture.as_ref().map_err(Clone::clone)?;
-        if let (None, Some(stored)) = (self.asked, &self.stored) {
-            if let Some(found) = MlxWeights::stored(model, stored) {
-                return Ok((found, Basis::Headers));
-            }
+        if let (None, Some(stored)) = (self.asked, &self.stored)
+            && let Some(found) = MlxWeights::stored(model, stored)
+        {
+            return Ok((found, Basis::Headers));
         }
         Ok((MlxWeights::of(model, &self.mode()?, self.source_dtype())?, Basis::Shapes))
     }
@@ -98,7 +98,7 @@ impl MlxModel {
         let dtype = self.source_dtype();
         let importer = asked.map(|asked| Importer::new(&self.config, asked));
         let mut modules = Vec::with_capacity(stored.tensors.len());
-        for (name, array) in self.published(stored, importer.is_some()) {
+        for (name, array) in published(stored, importer.is_some()) {
             if !self.is_kept(&name) {
                 continue;
             }
@@ -115,24 +115,6 @@ impl MlxModel {
         let activations = weights::activations(dtype, floating);
         let basis = if importer.is_some() { Basis::Importer } else { Basis::Headers };
         Ok((MlxWeights { modules, activations }, basis))
-    }
-
-    /// The tensors by their names; for the importer the experts of one projection as one.
-    fn published(&self, stored: &Stored, stacks: bool) -> Vec<(String, Array)> {
-        let mut experts: BTreeMap<String, (u64, Array)> = BTreeMap::new();
-        let mut all = Vec::with_capacity(stored.tensors.len());
-        for Tensor { name, dtype, shape, .. } in &stored.tensors {
-            let array = Array { dtype: *dtype, shape: shape.clone() };
-            match expert_of(name).filter(|_| stacks) {
-                Some(whole) => experts.entry(whole).or_insert((0, array)).0 += 1,
-                None => all.push((name.clone(), array)),
-            }
-        }
-        all.extend(experts.into_iter().map(|(name, (count, array))| {
-            let shape = std::iter::once(count).chain(array.shape).collect();
-            (name, Array { shape, ..array })
-        }));
-        all
     }
 
     /// Whether Ollama's runner keeps a tensor of this name after the load. Source: `x/models`, Ollama fb30760.
@@ -165,6 +147,24 @@ impl MlxModel {
             Err(_) => None,
         }
     }
+}
+
+/// The tensors by their names; for the importer the experts of one projection as one.
+fn published(stored: &Stored, stacks: bool) -> Vec<(String, Array)> {
+    let mut experts: BTreeMap<String, (u64, Array)> = BTreeMap::new();
+    let mut all = Vec::with_capacity(stored.tensors.len());
+    for Tensor { name, dtype, shape, .. } in &stored.tensors {
+        let array = Array { dtype: *dtype, shape: shape.clone() };
+        match expert_of(name).filter(|_| stacks) {
+            Some(whole) => experts.entry(whole).or_insert((0, array)).0 += 1,
+            None => all.push((name.clone(), array)),
+        }
+    }
+    all.extend(experts.into_iter().map(|(name, (count, array))| {
+        let shape = std::iter::once(count).chain(array.shape).collect();
+        (name, Array { shape, ..array })
+    }));
+    all
 }
 
 /// The name of all experts of the projection that this is of one expert: `….mlp.experts.3.up_proj.weight`.

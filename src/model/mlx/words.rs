@@ -51,6 +51,7 @@ impl<'a> LayerWords<'a> {
         condition.is_none_or(|condition| expression::value(condition, self) == Some(1))
     }
 
+    #[allow(clippy::option_option, reason = "a word that is not there is not one without a value")]
     /// A word of the table, whose value may not be known; none if the table has no such word.
     fn word(&self, word: &str) -> Option<Option<i64>> {
         let (at, (_, text)) =
