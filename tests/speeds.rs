@@ -199,7 +199,8 @@ fn ranges_cover_four_fifths_of_measurements_that_a_fit_has_not_seen() {
     let cases = known();
     let (unstated, unstated_judged) = unstated();
     assert!(folds::errors(&unstated, &unstated_judged, |_| true).covered >= 0.8);
-    assert_eq!(spread(Class::RamAssumed).0, spread(Class::Cpu).0, "what is assumed may be as much slower");
+    let (assumed, cpu) = (spread(Class::RamAssumed).0, spread(Class::Cpu).0);
+    assert!((assumed - cpu).abs() < f64::EPSILON, "what is assumed may be as much slower: {assumed} and {cpu}");
     let mut wrong = Vec::new();
     // plans with RAM have the width of their parts
     for class in Class::ALL.into_iter().filter(|class| !matches!(class, Class::Ram | Class::RamAssumed)) {

@@ -34,7 +34,7 @@ fn an_engine_is_chosen_with_its_release() {
     assert_ne!(plan(&harness).totals.graph, newest.graph, "releases differ in what they compute with");
     harness.press("Tab Tab i End");
     assert!(harness.text().contains("llama.cpp · 2026-08"), "a figure names its release\n{}", harness.text());
-    harness.press("Esc e End Enter");
+    harness.press("Esc e End ↑ Enter");
     assert_eq!(
         (harness.host.app.request.engine, harness.host.app.request.settings.release),
         (EngineId::Ollama011, None)

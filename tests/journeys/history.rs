@@ -31,7 +31,7 @@ fn each_state_is_listed_with_what_it_gives(#[case] model: &str, #[case] gib: u64
             assert_eq!(state.figures, StateFigures::Planned(Box::new(figures.clone())));
             assert!(line.contains(figures.outcome.headline()), "{line}\n{text}");
             if let Some(speed) = figures.speed {
-                assert!(line.contains(&speed.to_string()), "{line}\n{text}");
+                assert!(line.contains(&format!("≈ {} tok/s", speed.short())), "{line}\n{text}");
             }
         }
         harness.press("Home Enter");

@@ -106,7 +106,7 @@ fn another_engine_keeps_shared_knobs_and_remembers_the_rest() {
     }
     let first = harness.host.app.request.settings.clone();
     assert_eq!((first.ubatch, first.n_cpu_moe, first.cache_type_v), (Some(256), Some(7), None));
-    harness.press("e End ↑ Enter");
+    harness.press("e End ↑ ↑ Enter");
     assert_eq!(harness.host.app.request.engine, EngineId::Ollama024);
     let there = &harness.host.app.request.settings;
     assert_eq!((there.ubatch, there.n_cpu_moe, there.batch), (None, None, Some(1024)), "what it ignores is laid aside");

@@ -72,15 +72,16 @@ fn models_that_see_or_hear_are_marked_and_filtered() {
 
 #[test]
 fn enter_opens_what_was_typed_also_before_it_is_drawn() {
-    for (typed, opened) in [("llama3", "llama3.2-1b"), ("qwen2.5:0", "qwen2.5-0.5b")] {
+    for (typed, opened) in [("llama3", "1B"), ("qwen2.50", "0.5B")] {
         let mut harness = harness(EngineId::LlamaCpp, (140, 45));
         harness.press("b");
-        for letter in typed.chars().filter(|letter| *letter != ':') {
+        for letter in typed.chars() {
             let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
             assert!(harness.host.update(Action::Type(key)).is_empty());
         }
         harness.press("Enter");
-        assert_eq!(plan(&harness).model.name, opened, "{typed}");
+        let name = &plan(&harness).model.name;
+        assert!(name.contains(opened), "{typed}: {name}");
     }
 }
 
@@ -99,7 +100,7 @@ fn a_narrow_list_has_letters_and_the_preview_says_what_the_projector_adds() {
     let mut harness = harness(EngineId::LlamaCpp, (80, 24));
     harness.press("b");
     let text = harness.text();
-    assert!(text.contains("gemma4:e2b      VA ") && text.contains("gemma3:4b   vision "), "{text}");
+    assert!(text.contains("gemma4:e2b     VA ") && text.contains("gemma3:4b  vision "), "{text}");
     assert!(text.contains("With its vision projector: 812 MiB weights, 121 MiB compute on GPU0"), "{text}");
     harness.press("↓ ↓");
     assert!(!harness.text().contains("With its"), "{}", harness.text());

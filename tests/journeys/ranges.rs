@@ -165,7 +165,7 @@ fn the_axes_of_the_matrix_can_be_chosen() {
 fn a_cell_shows_the_settings_in_effect() {
     let mut harness = spilled();
     harness.press("W → ");
-    assert!(harness.text().contains("Note: the KV"), "{}", harness.text());
+    assert!(harness.text().contains("the KV cache is f16: q8_0 needs"), "{}", harness.text());
 }
 
 /// A new request cancels the running one, and parts of the old answer are dropped.

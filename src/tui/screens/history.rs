@@ -119,7 +119,7 @@ fn outcome(figures: &StateFigures) -> Vec<Span> {
     match figures {
         StateFigures::Planned(figures) => {
             let (sign, hue) = sign(figures.outcome);
-            let speed = figures.speed.map_or_else(String::new, |speed| speed.to_string());
+            let speed = figures.speed.map_or_else(String::new, |speed| format!("≈ {} tok/s", speed.short()));
             let headline = format!("{sign} {}", figures.outcome.headline());
             vec![Span::new(&format!("{headline:<OUTCOME$}"), hue), Span::new(&format!("{speed:>SPEED$}"), Hue::Dim)]
         }

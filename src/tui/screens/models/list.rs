@@ -83,7 +83,7 @@ impl ListColumn {
             Self::Trained => (9, 102),
             Self::Verdict => (17, 0),
             Self::Fits => (8, 0),
-            Self::Speed if wide >= 100 => (17, 76),
+            Self::Speed if wide >= 130 => (17, 76),
             Self::Speed => (11, 76),
         }
     }
