@@ -92,12 +92,13 @@ impl Outcome {
         if outcome == Self::LayersInRam && parts > all - parts { Self::ExpertsInRam } else { outcome }
     }
 
-    /// Its name in JSON, where parts in RAM have one name, whether they are experts or not.
+    /// Its name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vram => "vram",
             Self::Tight => "tight",
-            Self::PartsInRam | Self::ExpertsInRam => "experts-in-ram",
+            Self::PartsInRam => "parts-in-ram",
+            Self::ExpertsInRam => "experts-in-ram",
             Self::LayersInRam => "layers-in-ram",
             Self::Cpu => "cpu",
             Self::FromDisk => "from-disk",
