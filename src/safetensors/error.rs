@@ -30,7 +30,7 @@ pub enum SafetensorsError {
     Dtype { tensor: String, dtype: String },
     #[error("tensor '{}' has a shape whose bytes are no whole number below 2^63: the header is damaged", Quoted(.tensor))]
     Shape { tensor: String },
-    #[error("tensor '{}' has data from byte {start} to {end} of the data, {} bytes, but its type and shape need {needed}: the header is damaged", .end.saturating_sub(*.start), Quoted(.tensor))]
+    #[error("tensor '{}' has data from byte {start} to {end} of the data, {} bytes, but its type and shape need {needed}: the header is damaged", Quoted(.tensor), .end.saturating_sub(*.start))]
     Length { tensor: String, start: u64, end: u64, needed: u64 },
     #[error("tensor '{}' has data from byte {start} of the data, where the tensor before it ends at {expected}: the header is damaged", Quoted(.tensor))]
     Gap { tensor: String, start: u64, expected: u64 },

@@ -962,7 +962,9 @@ pub(crate) mod tests {
         Some(match flag.row().takes {
             Takes::NotTyped | Takes::File(_) => return None,
             Takes::Nothing | Takes::Truth(_) => "true",
-            Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "MIB,…" | "SIZE" | "INDEX") => "3",
+            Takes::Number(
+                "auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "MIB,…" | "SIZE" | "SIZE|PERCENT" | "INDEX",
+            ) => "3",
             Takes::List("PATTERN=DEVICE") => r"blk\.[0-9]\.ffn=CPU",
             Takes::Word("on|off") => "off",
             Takes::List("FILE|rank=N") => "rank=16",

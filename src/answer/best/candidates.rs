@@ -135,7 +135,8 @@ impl Tried {
         let planned = self.planned.get_or_init(|| Some(with_speed(request, met.or_else(|| request.trial().ok())?)));
         let (plan, speed) = planned.as_ref()?;
         let is_fast = |least: f64| speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed >= least);
-        (goal.is_met_by(plan) && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
+        let is_met = goal.is_met_by(plan) || goal == Goal::AtLeast(0) && runs(plan);
+        (is_met && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
     }
 
     /// Whether a narrower cache cannot make it as fast as asked: that frees less than the cache takes for weights, and
@@ -370,7 +371,7 @@ impl BestSearch<'_> {
         let does_run = |to: &Type| {
             let request = self.in_type(*to);
             request
-                .is_some_and(|request| request.meets(Goal::AtLeast(0)) || request.plan().is_ok_and(|plan| runs(&plan)))
+                .is_some_and(|request| request.meets(Goal::AtLeast(0)) || request.trial().is_ok_and(|plan| runs(&plan)))
         };
         if narrowest.is_some_and(does_run) { &[] } else { &types.last_resorts }
     }

@@ -49,13 +49,13 @@ impl Knob {
     /// One sentence that names the accepted values.
     pub fn read(self, text: &str, settings: &mut Settings, bounds: &Bounds) -> Result<(), String> {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let word = plain(&text);
+        let word = text.to_ascii_lowercase().replace('_', "");
         if let (Self::MmprojDevice, Ok(device)) = (self, text.parse()) {
             settings.mmproj.device = device;
             return Ok(());
         }
         if let Some(words) = self.choices() {
-            return match words.iter().position(|choice| plain(choice) == word) {
+            return match words.iter().position(|choice| plain(choice) == plain(&word)) {
                 Some(at) => {
                     self.set(settings, at as u64);
                     Ok(())

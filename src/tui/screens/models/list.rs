@@ -78,7 +78,7 @@ impl ListColumn {
             // with the active ones
             Self::Parameters if wide >= 92 => (16, 0),
             Self::Parameters => (9, 64),
-            Self::Quantisation => (10, 84),
+            Self::Quantisation => (10, 86),
             Self::Size => (10, 0),
             Self::Trained => (9, 102),
             Self::Verdict => (17, 0),
