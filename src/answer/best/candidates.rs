@@ -135,8 +135,7 @@ impl Tried {
         let planned = self.planned.get_or_init(|| Some(with_speed(request, met.or_else(|| request.trial().ok())?)));
         let (plan, speed) = planned.as_ref()?;
         let is_fast = |least: f64| speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed >= least);
-        let is_met = goal.is_met_by(plan) || goal == Goal::AtLeast(0) && runs(plan);
-        (is_met && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
+        (goal.is_met_by(plan) && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
     }
 
     /// Whether a narrower cache cannot make it as fast as asked: that frees less than the cache takes for weights, and
