@@ -32,14 +32,19 @@ fn request(model: &str, quant: FileType, gpus: Vec<Gpu>, settings: Settings) -> 
     PlanRequest::new(EngineId::LlamaCpp, std::sync::Arc::new(model.into()), machine(gpus), settings)
 }
 
-/// Whether, with the largest share known of its driver, the load succeeds on every card, and the margin is kept.
-fn loads(plan: &Plan) -> bool {
+/// Whether, with the largest share known of its driver, the load succeeds on every card.
+fn loads_beside_drivers(plan: &Plan) -> bool {
     plan.refusal.is_none()
         && plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).all(|gpu| {
-            let taken = gpu.asked() + gpu.growth;
             let driver = gpu.driver.map_or(Bytes::ZERO, |driver| driver.loaded.most);
-            taken + driver <= gpu.free && taken + gpu.reserved() <= gpu.free
+            gpu.asked() + gpu.growth + driver <= gpu.free
         })
+}
+
+/// The same, and the margin is kept.
+fn loads(plan: &Plan) -> bool {
+    let mut used = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty());
+    loads_beside_drivers(plan) && used.all(|gpu| gpu.asked() + gpu.growth + gpu.reserved() <= gpu.free)
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -106,7 +111,8 @@ proptest! {
             prop_assert_eq!(cost.contains("prompts take"), slower.is_some_and(|times| times >= 1.1), "{}", cost);
         }
         for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, minimums: Minimums::default() }) {
-            prop_assert!(loads(&card.plan), "{}: {}", entry.name, card.headline());
+            // one may have less left than the fit keeps, as it says
+            prop_assert!(loads_beside_drivers(&card.plan), "{}: {}", entry.name, card.headline());
         }
         // no sentence says that nothing is left where something is missing
         let said = verdict::sentence(&plan, None, None);
