@@ -136,9 +136,10 @@ impl Card {
         }
     }
 
-    /// With its whole plan in place of the trial.
+    /// With its whole plan in place of what was tried, which may be a trial.
     pub(super) fn explained(self) -> Self {
-        Self { plan: self.request.explained(self.plan), ..self }
+        let plan = self.request.plan().unwrap_or(self.plan);
+        Self { plan, ..self }
     }
 
     /// Adds it to `cards`, or its objectives to the card with the same plan.
