@@ -6,6 +6,7 @@ use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineError, EngineId, FitGoal, RequestParts, UpperBound};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Projector;
+use plimsoll::model::mlx::Mode;
 use plimsoll::plan::{GraphSize, LayerPlan, Plan, PlanSummary, Verdict, Why};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -140,12 +141,12 @@ const fn is_too_large(number: u64) -> bool {
 }
 
 /// Whether `engine` refuses these settings for every model on every machine.
-fn must_be_refused(engine: EngineId, settings: &Settings) -> bool {
+fn must_be_refused(engine: EngineId, model: &PreparedModel, settings: &Settings) -> bool {
     let zero = settings.parallel == Some(0) || settings.batch == Some(0);
     match engine {
         EngineId::Ollama | EngineId::Ollama024 | EngineId::Ollama011 => zero,
-        // these models are GGUF files
-        EngineId::Mlx => true,
+        // these models are GGUF files, of which MLX has those whose type is a mode of its own
+        EngineId::Mlx => zero || model.file_type.is_none_or(|name| name.parse::<Mode>().is_err()),
         EngineId::LlamaCpp => {
             settings.batch.is_some_and(is_too_large)
                 || matches!(settings.ctx, Context::Tokens(tokens) if is_too_large(tokens))
@@ -160,8 +161,15 @@ fn may_be_refused(engine: EngineId, model: &PreparedModel, machine: &Machine, se
         Context::Max => model.value("context_length").is_none(),
         Context::Tokens(tokens) => tokens == 0 && settings.raw && engine == EngineId::Ollama,
     };
-    if must_be_refused(engine, settings) || no_context {
+    if must_be_refused(engine, model, settings) || no_context {
         return true;
+    }
+    let types = [settings.cache_type_k, settings.cache_type_v];
+    if engine == EngineId::Mlx {
+        // one type for both, of those that MLX has
+        let has_none =
+            |ty: &CacheType| matches!(ty, CacheType::Q5_0 | CacheType::Q5_1 | CacheType::Q4_1 | CacheType::Iq4Nl);
+        return types.iter().flatten().any(has_none) || types[0].zip(types[1]).is_some_and(|(k, v)| k != v);
     }
     if !matches!(engine, EngineId::Ollama | EngineId::LlamaCpp) {
         return false;
@@ -171,7 +179,6 @@ fn may_be_refused(engine: EngineId, model: &PreparedModel, machine: &Machine, se
         return true;
     }
     // a quantised cache needs flash attention, which may turn out not to run, and heads that its blocks divide
-    let types = [settings.cache_type_k, settings.cache_type_v];
     let quantised = types.iter().flatten().any(|ty| ![CacheType::F32, CacheType::F16, CacheType::Bf16].contains(ty));
     let tokens = match settings.ctx {
         Context::Tokens(tokens) => tokens.saturating_mul(settings.parallel.unwrap_or(1)),
@@ -227,7 +234,7 @@ proptest! {
                 size_adds_up(&plan.graph.full)?;
                 prop_assert_eq!(plan.devices.len(), machine.gpus.len() + 1);
                 prop_assert_eq!(plan.layers.len(), model.block_count() + 1);
-                prop_assert!(!must_be_refused(engine, &settings), "{engine} plans {settings:?}");
+                prop_assert!(!must_be_refused(engine, model, &settings), "{engine} plans {settings:?}");
             }
             Err(EngineError::Settings(why)) => {
                 prop_assert!(may_be_refused(engine, model, &machine, &settings), "{engine}, {}: {why}: {settings:?}", model.name);

@@ -53,7 +53,10 @@ impl Engine for Mlx {
         if chunk == 0 {
             return Err(EngineError::Settings("--batch is 0: use 1 or more".to_owned()));
         }
-        let sequences = settings.parallel.unwrap_or(1).max(1);
+        let sequences = settings.parallel.unwrap_or(1);
+        if sequences == 0 {
+            return Err(EngineError::Settings("--parallel is 0: use 1 or more".to_owned()));
+        }
         let feed = Feed { chunk: Some(chunk), kv_bits, ..Feed::prompt(tokens) };
         let settings = in_effect(tokens, sequences, chunk, cache.unwrap_or_else(|| activations(weights.activations)));
         let case = MlxCase { engine: EngineId::Mlx, model, mlx, machine, basis, feed, sequences, draft_caches: 0 };

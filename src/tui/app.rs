@@ -315,7 +315,8 @@ impl App {
             return;
         }
         self.notice.take_if(|message| found.reports.contains(message) && !notes.contains(message));
-        if let Some(note) = notes.iter().find(|note| self.panels.notes_are_hidden() && !found.reports.contains(note)) {
+        // the verdict may leave no room for it, on large screens too
+        if let Some(note) = notes.iter().find(|note| !found.reports.contains(note)) {
             self.notice = Some(note.clone());
         }
         (found.reports, found.machine) = (notes, Arc::new(machine));
