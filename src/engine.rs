@@ -99,7 +99,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn plan(&self) -> Result<Plan, EngineError> {
-        self.trial().map(|plan| self.explained(plan))
+        plan(self.engine, &self.model, &self.machine, &self.settings)
     }
 
     /// The plan with every figure, for a search that makes many: [`PlanRequest::explained`] says the rest.

@@ -177,11 +177,34 @@ fn in_short(one: &Fast, other: &Fast) -> String {
 
 const PLANS: usize = 1000;
 
+/// Pairs of plans of which the first must be as fast as the second.
+#[derive(Default)]
+struct Pairs {
+    compared: usize,
+    /// Those that are not: in full, and in a line.
+    broken: Vec<(String, String)>,
+}
+
+impl Pairs {
+    fn compare(&mut self, one: &Fast, other: &Fast) {
+        self.compared += 1;
+        if !is_no_faster(&other.start, &one.start) || !is_no_faster(&other.full, &one.full) {
+            self.broken.push((format!("{}\nis slower than\n{}", one.says(), other.says()), in_short(one, other)));
+        }
+    }
+
+    fn hold(&self) {
+        let lines: Vec<&String> = self.broken.iter().map(|(_, line)| line).collect();
+        let first = self.broken.first().map(|(first, _)| first);
+        assert!(lines.is_empty(), "{} of {}, the first:\n{first:?}\n{lines:#?}", lines.len(), self.compared);
+    }
+}
+
 #[test]
 fn more_weights_in_ram_are_never_faster() {
     let mut random = Random(62);
-    let (mut compared, mut broken) = (0, Vec::new());
-    while compared < PLANS {
+    let mut pairs = Pairs::default();
+    while pairs.compared < PLANS {
         let model = random.of(&MODELS);
         let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine(&mut random), settings(&mut random));
         let layers = model.block_count() as u64 + 1;
@@ -214,25 +237,16 @@ fn more_weights_in_ram_are_never_faster() {
         {
             continue;
         }
-        compared += 1;
-        if !is_no_faster(&other.start, &one.start) || !is_no_faster(&other.full, &one.full) {
-            broken.push((format!("{}\nis slower than\n{}", one.says(), other.says()), in_short(&one, &other)));
-        }
+        pairs.compare(&one, &other);
     }
-    assert!(
-        broken.is_empty(),
-        "{} of {compared}, the first:\n{}\n{:#?}",
-        broken.len(),
-        broken[0].0,
-        broken.iter().map(|one| &one.1).collect::<Vec<_>>()
-    );
+    pairs.hold();
 }
 
 #[test]
 fn a_lower_context_is_never_slower() {
     let mut random = Random(26);
-    let (mut compared, mut broken) = (0, Vec::new());
-    while compared < PLANS {
+    let mut pairs = Pairs::default();
+    while pairs.compared < PLANS {
         let model = random.of(&MODELS);
         let request = PlanRequest::new(EngineId::LlamaCpp, model, machine(&mut random), settings(&mut random));
         let lower = request.changed(|settings| {
@@ -245,18 +259,9 @@ fn a_lower_context_is_never_slower() {
         if other.plan.outcome() == Outcome::FromDisk || is_split_otherwise(&one, &other) {
             continue;
         }
-        compared += 1;
-        if !is_no_faster(&other.start, &one.start) || !is_no_faster(&other.full, &one.full) {
-            broken.push((format!("{}\nis slower than\n{}", one.says(), other.says()), in_short(&one, &other)));
-        }
+        pairs.compare(&one, &other);
     }
-    assert!(
-        broken.is_empty(),
-        "{} of {compared}, the first:\n{}\n{:#?}",
-        broken.len(),
-        broken[0].0,
-        broken.iter().map(|one| &one.1).collect::<Vec<_>>()
-    );
+    pairs.hold();
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::model::Model;
 use crate::model::quantise::Quantiser;
 use crate::plan::{Outcome, Plan, used_gpus};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
-use crate::settings::{CacheType, Context, Flag, FlashAttn};
+use crate::settings::{CacheType, Context, FlashAttn};
 use crate::speed::{FAST_ENOUGH, Speed, Speeds, USABLE};
 use crate::units::{Bytes, Difference};
 
@@ -277,7 +277,7 @@ impl<'a> BestSearch<'a> {
     pub fn of_held(request: &'a PlanRequest, plan: Cow<'a, Plan>, question: &'a BestRequest) -> Self {
         let search = Self::around(request, plan, question);
         let freed = question.freed(request);
-        match freed.plan() {
+        match freed.trial() {
             Ok(plan) if freed != *request => Self { request: Cow::Owned(freed), own_plan: Some(plan), ..search },
             _ => search,
         }
@@ -483,11 +483,10 @@ impl BestSearch<'_> {
     fn first_that_runs<'t>(&self, types: impl DoubleEndedIterator<Item = &'t Type> + Clone) -> Option<Found> {
         let of_type = |to: &Type| {
             let request = self.with_context(&self.in_type(*to)?, self.wanted());
-            let planned = self.cache_types(&request).into_iter().filter_map(|one| Some((one.plan().ok()?, one)));
-            let mut fast = planned.filter(|(plan, one)| {
-                runs(plan) && with_speed(one, plan.clone()).1.is_none_or(|speed| speed >= USABLE)
-            });
-            fast.next().map(|(plan, request)| (request, Some(plan)))
+            self.cache_types(&request).into_iter().find_map(|one| {
+                let (plan, speed) = with_speed(&one, one.trial().ok()?);
+                (runs(&plan) && speed.is_none_or(|speed| speed >= USABLE)).then_some((one, Some(plan)))
+            })
         };
         let narrowest = of_type(types.clone().next_back()?)?;
         Some(types.into_iter().find_map(of_type).unwrap_or(narrowest))
@@ -531,8 +530,8 @@ impl BestSearch<'_> {
             let Candidate { request, plan, speed, .. }: &Candidate = one;
             Some(((*speed)? * request.may_gain(plan)?, one))
         };
-        let mut bounded: Vec<(f64, &Candidate)> =
-            self.eligible(Objective::Speed, tried).into_iter().filter_map(with_bound).collect();
+        let eligible = self.eligible(Objective::Speed, tried);
+        let mut bounded: Vec<(f64, &Candidate)> = eligible.iter().copied().filter_map(with_bound).collect();
         bounded.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let speeds = bounded.iter().filter_map(|(_, one)| one.speed);
         let mut fastest = speeds.fold(0.0, f64::max);
@@ -547,8 +546,7 @@ impl BestSearch<'_> {
         }
         // a context that is shorter than wanted has no part in what is fastest
         let balanced = tried.iter().find(|one| one.is_balanced);
-        let is_known =
-            |one: &&Candidate| self.eligible(Objective::Speed, tried).iter().any(|known| std::ptr::eq(*known, *one));
+        let is_known = |one: &&Candidate| eligible.iter().any(|known| std::ptr::eq(*known, *one));
         found.extend(balanced.filter(|one| !is_known(one)).and_then(|one| self.placed(one)));
         found
     }
@@ -695,7 +693,10 @@ impl BestSearch<'_> {
             Objective::Prompts => one.prompts.is_some(),
             Objective::Quality => true,
             Objective::Context => !self.question.holds(Knob::Context),
-            Objective::Safe => self.is_safe(one),
+            Objective::Safe => {
+                let weights = quality::of_model(&one.request.model);
+                !quality::is_last_resort(weights) && Goal::VramWith(self.question.margin).is_met_by(&one.plan)
+            }
         };
         let mut left: Vec<&Candidate> = tried.iter().filter(must).collect();
         if !matches!(objective, Objective::Balanced | Objective::Context) {
@@ -715,12 +716,6 @@ impl BestSearch<'_> {
             left.retain(|one| is_usable(one));
         }
         left
-    }
-
-    fn is_safe(&self, one: &Candidate) -> bool {
-        let weights = quality::of_model(&one.request.model);
-        let keeps = Flag::FitTarget.write(&one.request.settings) == Flag::FitTarget.write(&self.request.settings);
-        keeps && !quality::is_last_resort(weights) && Goal::VramWith(self.question.margin).is_met_by(&one.plan)
     }
 }
 

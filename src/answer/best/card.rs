@@ -14,7 +14,7 @@ use crate::engine::PlanRequest;
 use crate::model::mixture::Quantisation;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::Knob;
-use crate::settings::{Context, Flag, FlashAttn, InEffect, Settings};
+use crate::settings::{Context, FlashAttn, InEffect, Settings};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::Seconds;
 use crate::speed::{Speed, SpeedRange, Speeds};
@@ -236,10 +236,6 @@ impl Card {
         }
         for (flag, from, to) in [("--batch", asked.batch, to.batch), ("--ubatch", asked.ubatch, to.ubatch)] {
             options.extend(to.filter(|_| from != to).map(|tokens| format!("{flag} {tokens}")));
-        }
-        let kept = [to, asked].map(|settings| Flag::FitTarget.write(settings));
-        if kept[0] != kept[1] {
-            options.extend(kept[0].as_ref().map(|target| option(Flag::FitTarget.name(), target)));
         }
         if to.quant != asked.quant {
             options.extend(to.quant.map(|quant| format!("--quant {quant}")));

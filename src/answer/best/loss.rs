@@ -70,13 +70,6 @@ pub enum Loss {
         /// The type suggested.
         to: CacheType,
     },
-    /// What the fit keeps free of the GPU of which it keeps least.
-    KeptFree {
-        /// Now.
-        from: Bytes,
-        /// Then.
-        to: Bytes,
-    },
     /// Margin: so much is left.
     Margin {
         /// Left now.
@@ -136,10 +129,6 @@ impl Loss {
         let narrower =
             |&(from, to): &(CacheType, CacheType)| quality::of_caches(to, to) > quality::of_caches(from, from);
         losses.extend(types.into_iter().find(narrower).map(|(from, to)| Self::CacheType { from, to }));
-        let kept = |plan: &Plan| plan.gpus().iter().filter_map(|gpu| Some(gpu.margin.as_ref()?.target)).min();
-        losses.extend(
-            kept(now).zip(kept(then)).filter(|(from, to)| to < from).map(|(from, to)| Self::KeptFree { from, to }),
-        );
         if let (Some(from), Some(to)) = (margin_of(now), margin_of(then))
             && from.left() - to.left() >= NOTABLE
         {
@@ -159,7 +148,6 @@ impl Loss {
             Self::Context { .. } => "ctx",
             Self::Quantisation { .. } => "quant",
             Self::CacheType { .. } => "kv-type",
-            Self::KeptFree { .. } => "fit-target",
             Self::Margin { .. } => "margin",
         }
     }
@@ -188,7 +176,6 @@ impl fmt::Display for Loss {
             Self::Context { from, to } => write!(f, "{} of {} tokens of context", Tokens(from - to), Tokens(*from)),
             Self::Quantisation { from, to } => write!(f, "precise weights: {to} instead of {from}"),
             Self::CacheType { from, to } => write!(f, "a precise KV cache: {to} instead of {from}"),
-            Self::KeptFree { from, to } => write!(f, "what is kept free: {to} instead of {from}"),
             Self::Margin { from, to } => write!(f, "margin: {to} instead of {from} left"),
         }
     }

@@ -118,7 +118,7 @@ impl PlanRequest {
             };
             let all = [Some(&summary), largest.as_ref()].into_iter().flatten();
             let Some(lacks) = all.into_iter().find_map(|summary| lacks(&summary.devices, targets)) else {
-                let stays = what_stays_on(&then, &summary.devices);
+                let stays = what_stays(&then, &summary.devices);
                 return goal.is_met_in(&summary).then_some(LowerMargin { change, stays });
             };
             for (asked, lacks) in asked.iter_mut().zip(lacks).filter(|(_, lacks)| *lacks > Bytes::ZERO) {
@@ -130,8 +130,7 @@ impl PlanRequest {
 
     /// The summary of its plan, if that meets `goal` but for what stays free.
     fn nearly(&self, goal: Goal) -> Option<PlanSummary> {
-        let known = self.preflight().ok().flatten();
-        if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
+        if !self.may_meet(goal) {
             return None;
         }
         let summary = self.summary(goal.fit_goal()).ok().flatten()?;
@@ -182,13 +181,9 @@ fn together(targets: &[Bytes]) -> Vec<Bytes> {
     }
 }
 
-/// What stays free in `plan`, the plan of `request`, beside what drivers take, as a clause: `178 MiB stay free beside CUDA's 451
-/// MiB to 456 MiB (as seen on an RTX 4090)`.
-pub(super) fn what_stays(request: &PlanRequest, plan: &Plan) -> Option<String> {
-    what_stays_on(request, &plan.devices)
-}
-
-fn what_stays_on(request: &PlanRequest, devices: &[DevicePlan]) -> Option<String> {
+/// What stays free of the devices of `request`'s plan beside what drivers take, as a clause: `178 MiB stay free beside CUDA's
+/// 451 MiB to 456 MiB (as seen on an RTX 4090)`.
+pub(super) fn what_stays(request: &PlanRequest, devices: &[DevicePlan]) -> Option<String> {
     let (machine, has_experts) = (&request.machine, request.model.hyper.experts.is_some());
     let used =
         devices.iter().zip(headrooms(devices)).zip(&machine.gpus).filter(|((device, _), _)| !device.layers.is_empty());

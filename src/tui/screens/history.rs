@@ -1,9 +1,9 @@
 //! The changes made since the planner was opened: one line each, with what it did to outcome and speed.
 //!
 //! ```text
-//!   before these changes                     ✓ All in VRAM         ≈ 30 tok/s (28–34)
-//! ▸ ctx auto → 131 072                       ▲ Layers in RAM         ≈ 7 tok/s (5–8)
-//!   kv-type auto → q8_0                      ✓ All in VRAM         ≈ 28 tok/s (26–31)
+//!   before these changes                     ✓ All in VRAM         ≈ 30 tok/s
+//! ▸ ctx auto → 131 072                       ▲ Layers in RAM         ≈ 7 tok/s
+//!   kv-type auto → q8_0                      ✓ All in VRAM         ≈ 28 tok/s
 //! ```
 
 use crate::answer::sweep::PlanFigures;
