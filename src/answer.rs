@@ -8,6 +8,7 @@ pub mod best;
 pub mod change;
 pub mod check;
 pub mod compare;
+pub mod glance;
 pub mod largest;
 pub mod limits;
 pub mod live;
@@ -40,7 +41,8 @@ use crate::units::Bytes;
 
 pub use change::CacheTypeCost;
 pub use change::Change;
-pub use limits::KnobLimits;
+pub use glance::{Figures, Largest};
+pub use limits::{KnobLimits, Way};
 pub use remedy::Remedy;
 pub use verdict::FitSummary;
 

@@ -4,6 +4,7 @@
 //! - `assets/architectures.txt`: the tensors of each architecture; expanded by `template`.
 //! - `assets/projectors.jsonl`: the projectors that belong to models, one per line: published headers, blocks that
 //!   repeat written once, and what others have besides the header of a relative (`like`).
+//! - `place`: where a model can be had in a quantisation.
 //! - `names`: which entry a name of another place means; `search`: what else may have been meant.
 //!
 //! A header is written as that of an F32 file, parsed, and quantised by llama.cpp's rules. Of the tokens only their
@@ -11,6 +12,7 @@
 
 mod header;
 mod names;
+mod place;
 mod projectors;
 mod search;
 mod template;
@@ -28,6 +30,7 @@ use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector};
 
 pub use names::{named, quantisation_in};
+pub use place::Place;
 pub use search::{Nearest, nearest};
 
 pub use crate::model::CATALOGUE as PREFIX;

@@ -19,8 +19,8 @@ pub mod svg;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::engine::EngineId;
-use crate::engine::PlanRequest;
+use crate::catalogue::{self, Place};
+use crate::engine::{EngineId, PlanRequest};
 use crate::named::named;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -76,6 +76,17 @@ impl ModelLocation {
         }
     }
 
+    /// Of a model that no other program knows by this name, as it is one of the catalogue's: where it can be had in the
+    /// quantisation that is planned, if such a place is known.
+    fn published(&self, of: &PlanRequest) -> Option<Self> {
+        let Self::Unknown(_) = self else { return None };
+        let entry = catalogue::find(of.opened.entry.as_deref()?)?;
+        Some(match entry.place(of.model.file_type.as_deref()?)? {
+            Place::Ollama { tag } => Self::Ollama(tag),
+            Place::HuggingFace { repository, file } => Self::HuggingFace(format!("{repository}:{file}")),
+        })
+    }
+
     /// The location for a model reference that is not a local file.
     pub fn by_reference(reference: &str) -> Self {
         let after = |starts: &[&str]| starts.iter().find_map(|start| reference.strip_prefix(start));
@@ -112,6 +123,8 @@ named! {
         Systemd = "systemd",
         /// A command that starts llama-server.
         LlamaServer = "llama-server",
+        /// The command with which Ollama itself starts llama-server.
+        OllamaStart = "ollama-start",
         /// A service of compose, with the RAM that it is given.
         Compose = "compose",
         /// A deployment of Kubernetes, likewise.
@@ -141,7 +154,10 @@ impl ExportFormat {
                 "plimsoll.conf",
                 "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
             ],
-            Self::LlamaServer => ["llama-server", "llama-server.sh", "an equivalent llama-server command"],
+            Self::LlamaServer => ["llama-server", "llama-server.sh", "for a llama-server of your own: the same plan"],
+            Self::OllamaStart => {
+                ["Ollama's start", "ollama-start.sh", "how Ollama itself starts llama-server for this plan"]
+            }
             Self::Compose => ["Compose", "compose.yaml", "for 'docker compose up': limits of RAM with their sums"],
             Self::Kubernetes => ["Kubernetes", "deployment.yaml", "for 'kubectl apply': limits of RAM with their sums"],
             Self::Plimsoll => ["plimsoll plan", "plimsoll.sh", "the plimsoll command that prints the same plan"],
@@ -176,7 +192,12 @@ impl ExportFormat {
     pub fn of(engine: EngineId) -> Vec<Self> {
         let for_ollama = [Self::Modelfile, Self::Options, Self::Environment, Self::Systemd];
         let is_ollama = engine.facts().is_ollama;
-        Self::ALL.into_iter().filter(|format| is_ollama || !for_ollama.contains(format)).collect()
+        let starts = engine.facts().starts_llama_server;
+        let is_of = |format: &Self| match format {
+            Self::OllamaStart => starts,
+            other => is_ollama || !for_ollama.contains(other),
+        };
+        Self::ALL.into_iter().filter(is_of).collect()
     }
 
     /// Writes `input` in this format, with a final line break.
@@ -189,6 +210,8 @@ impl ExportFormat {
             let others: Vec<_> = Self::of(engine).into_iter().map(Self::name).collect();
             return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
         }
+        let published = input.location.published(input.request);
+        let found = ExportInput { location: published.as_ref().unwrap_or(input.location), ..*input };
         if input.request.model.mlx.is_some() && matches!(self, Self::LlamaServer | Self::Compose | Self::Kubernetes) {
             return if self == Self::LlamaServer { mlx::command(input) } else { Err(mlx::NO_CONTAINER.to_owned()) };
         }
@@ -198,13 +221,14 @@ impl ExportFormat {
             None => Scenario::of(input.request, scenario::reference(input.location).as_deref()),
         };
         Ok(match self {
-            Self::Modelfile => ollama::modelfile(input)?,
+            Self::Modelfile => ollama::modelfile(&found)?,
             Self::Options => ollama::options_json(input),
             Self::Environment => ollama::shell(input)?,
             Self::Systemd => ollama::systemd(input)?,
-            Self::LlamaServer => llama_server::command(input)?,
-            Self::Compose => container::compose(input)?,
-            Self::Kubernetes => container::kubernetes(input)?,
+            Self::LlamaServer => llama_server::command(&found)?,
+            Self::OllamaStart => llama_server::by_ollama(&found)?,
+            Self::Compose => container::compose(&found)?,
+            Self::Kubernetes => container::kubernetes(&found)?,
             Self::Plimsoll => scenario().command()?,
             Self::Scenario => scenario().toml(),
             Self::Json => {

@@ -13,8 +13,8 @@ pub mod survey;
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 
-use crate::catalogue::{self, CatalogueEntry};
-use crate::model::mixture::{self, Quantisation};
+use crate::catalogue::{self, CatalogueEntry, Place};
+use crate::model::mixture::Quantisation;
 use crate::model::{MissingProjector, Modalities};
 use crate::plan::Plan;
 use crate::source::roots::Recent;
@@ -24,7 +24,7 @@ use crate::text::shell_word;
 use crate::units::Bytes;
 use repository::RepositoryRow;
 
-pub use filter::{ModelFilter, parameters};
+pub use filter::{ModelFilter, meant, parameters};
 pub use order::{SortBy, Standing};
 pub use repository::{RepositoryList, repository};
 pub use survey::{ModelStatus, SurveyRequest, survey};
@@ -185,20 +185,23 @@ impl Item {
         }
     }
 
+    /// Of a model of the catalogue, where it can be had in the quantisation of `plan`; none of others, and if no such place is
+    /// known.
+    pub fn place(&self, plan: Option<&Plan>) -> Option<Place> {
+        let HeaderLocation::BuiltIn(entry, _) = &self.header else { return None };
+        entry.place(plan?.model.file_type.as_deref()?)
+    }
+
+    /// Whether it must be made first in the quantisation of `plan`: no place is known that has it so.
+    pub fn is_to_be_made(&self, plan: Option<&Plan>) -> bool {
+        matches!(self.header, HeaderLocation::BuiltIn(..)) && plan.is_some() && self.place(plan).is_none()
+    }
+
     /// What to type to have it, or to run it where it is here already, in the quantisation of `plan`; none if no place is
     /// known that has it so.
     pub fn pull(&self, plan: Option<&Plan>) -> Option<String> {
-        let quantisation = plan.and_then(|plan| plan.model.file_type.as_deref());
         match &self.header {
-            HeaderLocation::BuiltIn(entry, _) => {
-                let is_usual = quantisation == Some(entry.quantisation.name());
-                let of_ollama = entry.tags.first().filter(|_| is_usual).map(|tag| format!("ollama pull {tag}"));
-                of_ollama.or_else(|| {
-                    let mut editions = mixture::of_name(&entry.name).filter(|edition| edition.header == entry.name);
-                    let file = editions.find_map(|edition| edition.file(quantisation?))?;
-                    Some(format!("llama-server -hf {}:{}", file.edition.repository, file.name))
-                })
-            }
+            HeaderLocation::BuiltIn(..) => self.place(plan).map(|place| place.command()),
             HeaderLocation::Stored(entry) if entry.store == Store::Ollama => Some(format!("ollama run {}", self.name)),
             HeaderLocation::Stored(_) => Some(format!("llama-server -m {}", shell_word(&self.reference))),
             HeaderLocation::Reference { asks_servers: true } => Some(format!("ollama run {}", self.name)),

@@ -110,6 +110,8 @@ pub struct Table {
     pub rows: Vec<Vec<Span>>,
     /// Cells between columns.
     pub gap: usize,
+    /// Whether the titles of columns, if they have any, stand above.
+    pub head: bool,
     /// What becomes of it where it is too wide.
     pub narrow: Narrow,
 }
@@ -130,7 +132,7 @@ pub enum Narrow {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// What is above its cells; a table whose columns have no titles has no head.
+    /// What is above its cells, or before one that follows below its row.
     pub title: String,
     /// Its least width.
     pub width: usize,
@@ -236,7 +238,7 @@ impl Page {
 
     /// Adds a table whose columns stand two cells apart.
     pub fn table(&mut self, columns: Vec<Column>, rows: Vec<Vec<Span>>, narrow: Narrow) {
-        self.push(Block::Table(Table { columns, rows, gap: 2, narrow }));
+        self.push(Block::Table(Table { columns, rows, gap: 2, head: true, narrow }));
     }
 
     /// Its lines in `cells` cells, of which no word sticks out.

@@ -125,10 +125,10 @@ impl Plan {
         Outcome::mainly(self.outcome(), &self.devices)
     }
 
-    /// [`Outcome::short`] in lists; `experts+` where there are whole layers in RAM besides more parts of others.
+    /// [`Outcome::short`] in lists; `mixed` where there are whole layers in RAM besides more parts of others.
     pub fn in_ram_short(&self) -> &'static str {
         match (self.outcome(), self.mainly()) {
-            (outcome, main) if outcome != main => "experts+",
+            (outcome, main) if outcome != main => "mixed",
             (outcome, _) => outcome.short(),
         }
     }

@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod best;
 mod figures;
+pub mod glance;
 mod json_value;
 pub mod matrix;
 pub mod max;

@@ -1,5 +1,6 @@
 //! Answers are checked by asking the engine again.
 
+mod glance;
 mod held_knobs;
 mod kept_ram;
 mod lower_margin;

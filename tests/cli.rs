@@ -36,6 +36,7 @@ mod speed;
 mod sysfs;
 mod terminal;
 mod text;
+mod words;
 mod writes;
 
 use std::path::PathBuf;

@@ -32,6 +32,7 @@ mod placement;
 mod plain;
 mod projectors;
 mod quantise;
+mod random;
 mod readme;
 mod real_server;
 pub(crate) mod running;

@@ -54,6 +54,8 @@ pub struct BestRequest {
     pub margin: Bytes,
     /// The narrowest types that are suggested.
     pub minimums: Minimums,
+    /// Whether, of a model of the catalogue, types that a place is known to have stand before all others.
+    pub prefers_published: bool,
 }
 
 /// The narrowest types that are suggested; without one, none that lose much, unless nothing else runs.

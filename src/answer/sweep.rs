@@ -90,6 +90,18 @@ pub struct DeviceSums {
 }
 
 impl PlanFigures {
+    /// In a table of tokens per second: `34`. Where that is not known, or it does not fit: the outcome, or the share on GPUs.
+    pub fn cell(&self) -> String {
+        // never rounded to 0 or 100
+        let share = || format!("{:.0} %", (self.on_gpu.0 * 100.0).clamp(1.0, 99.0));
+        match (self.outcome, &self.speed) {
+            (Outcome::DoesNotFit, _) => self.outcome.short().to_owned(),
+            (_, Some(speed)) => speed.short(),
+            (Outcome::PartsInRam | Outcome::ExpertsInRam | Outcome::LayersInRam, None) => share(),
+            (other, None) => other.short().to_owned(),
+        }
+    }
+
     /// Summarises `plan`, which is this fast.
     pub fn of(plan: &Plan, speeds: Option<&Speeds>) -> Self {
         let device = |(at, (device, headroom)): (usize, (&DevicePlan, Headroom))| DeviceSums {

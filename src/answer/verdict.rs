@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::{Change, Goal, KnobLimits};
-use crate::engine::{EngineId, PlanRequest};
+use super::{Change, Goal, KnobLimits, glance};
+use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
 use crate::machine::budget::Basis;
 use crate::model::mixture::ExactAfter;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
-use crate::settings::{Flag, InEffect};
+use crate::settings::InEffect;
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, SpeedRange, Speeds};
@@ -20,7 +20,7 @@ pub(super) const COMFORTABLE: Bytes = Bytes::mib(512);
 /// What a remedy does where all is in VRAM already.
 pub const KEEPS: &str = "keeps free what must stay free";
 /// What none of the tried changes does.
-const BRINGS: &str = "brings all into VRAM and keeps its margin";
+pub(super) const BRINGS: &str = "brings all into VRAM and keeps enough free";
 
 /// What is so, and for what: `All in VRAM at 32 768 tokens, f16 KV`.
 pub fn headline(plan: &Plan) -> String {
@@ -29,11 +29,71 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    fits(plan, limits, speeds)
-        + &ram_is_full(plan)
-        + &without_pipeline(plan)
-        + &beyond_training(plan)
-        + &prompts(speeds)
+    let speed = speeds.map_or_else(String::new, |speeds| format!("; {speeds}"));
+    let prompt = speeds.and_then(|speeds| speeds.prompt.as_ref().ok());
+    let prompts = prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {}.", prompt.range()));
+    format!("{}{speed}.{}{}{}{prompts}", state(plan), at_risk(plan), help(plan, limits, speeds), besides(plan))
+}
+
+/// Where all is, as a clause.
+pub fn state(plan: &Plan) -> String {
+    let all = plan.layers.len();
+    match plan.outcome() {
+        Outcome::Vram | Outcome::Tight => margin(plan),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM; {}", in_ram(plan), margin(plan)),
+        Outcome::LayersInRam => {
+            let (in_ram, verb) = match plan.cpu().layers.len() {
+                1 => (format!("1 of {all} layers"), "is"),
+                n if n == all => (format!("all {all} layers"), "are"),
+                n => (format!("{n} of {all} layers"), "are"),
+            };
+            let parts = match (plan.cpu().ram.run, plan.cpu().ram.run_in_part) {
+                (_, Bytes::ZERO) => String::new(),
+                (run, parts) => {
+                    format!(", and {parts} of others: {run} of {} of weights run from RAM", plan.model.bytes)
+                }
+            };
+            let room = lack_of_room(plan).map_or_else(String::new, |lack| format!("; {lack}"));
+            format!("{in_ram} {verb} in RAM{parts}{room}")
+        }
+        Outcome::Cpu => {
+            let cpu = plan.cpu();
+            format!("no GPU, so all {all} layers are in RAM: {} used of {} free", cpu.needed(), cpu.free)
+        }
+        Outcome::FromDisk => {
+            let (beyond, ram) = (plan.ram().from_disk().unwrap_or_default(), plan.ram());
+            format!(
+                "RAM holds all but {beyond} of {} of mapped weights, which are read from disk again for every token",
+                ram.mapped
+            )
+        }
+        Outcome::DoesNotFit => shortage(plan),
+    }
+}
+
+/// Sentences on what the drivers of GPUs may take, where the memory left may not suffice for it.
+pub fn at_risk(plan: &Plan) -> String {
+    match plan.outcome() {
+        Outcome::Vram | Outcome::Tight | Outcome::PartsInRam | Outcome::ExpertsInRam => driver(plan, true),
+        Outcome::LayersInRam => driver(plan, lack_of_room(plan).is_some()),
+        Outcome::Cpu | Outcome::FromDisk | Outcome::DoesNotFit => String::new(),
+    }
+}
+
+/// Sentences on what would help, and on how far the context can grow.
+fn help(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
+    match plan.outcome() {
+        Outcome::Vram | Outcome::Tight if Goal::Vram.is_met_by(plan) => context_growth(plan, limits),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => remedies(plan, limits, speeds) + &context_growth(plan, limits),
+        Outcome::Cpu => context_with_ram(plan, limits),
+        _ => remedies(plan, limits, speeds),
+    }
+}
+
+/// Sentences on what else is so: parts on other GPUs, full RAM, a pipeline without room, a context beyond training.
+pub fn besides(plan: &Plan) -> String {
+    let parts = if plan.outcome() <= Outcome::Tight { parts_on_others(plan) } else { String::new() };
+    parts + &ram_is_full(plan) + &without_pipeline(plan) + &beyond_training(plan)
 }
 
 /// A sentence where less of RAM stays free than is kept for the system, or hardly any of it; what does not fit says so itself.
@@ -58,69 +118,6 @@ fn without_pipeline(plan: &Plan) -> String {
         (Some(without), Outcome::DoesNotFit) => format!(" That is already {without}."),
         (Some(without), _) => format!(" It runs {without}."),
     }
-}
-
-fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    let all = plan.layers.len();
-    match plan.outcome() {
-        Outcome::Vram | Outcome::Tight => {
-            let (parts, driver) = (parts_on_others(plan), driver(plan, true));
-            let room =
-                if Goal::Vram.is_met_by(plan) { context_growth(plan, limits) } else { remedies(plan, limits, speeds) };
-            format!("{}{}.{driver}{parts}{room}", margin(plan), speed(speeds, ""))
-        }
-        Outcome::PartsInRam | Outcome::ExpertsInRam => {
-            let (parts, room) = (in_ram(plan), context_growth(plan, limits));
-            let remedies = remedies(plan, limits, speeds);
-            let speed = speed(speeds, ", which is slower");
-            format!("{parts} run from RAM{speed}; {}.{}{remedies}{room}", margin(plan), driver(plan, true))
-        }
-        Outcome::LayersInRam => {
-            let (in_ram, verb) = match plan.cpu().layers.len() {
-                1 => (format!("1 of {all} layers"), "is"),
-                n if n == all => (format!("all {all} layers"), "are"),
-                n => (format!("{n} of {all} layers"), "are"),
-            };
-            let parts = match (plan.cpu().ram.run, plan.cpu().ram.run_in_part) {
-                (_, Bytes::ZERO) => String::new(),
-                (run, parts) => {
-                    format!(", and {parts} of others: {run} of {} of weights run from RAM", plan.model.bytes)
-                }
-            };
-            let room = lack_of_room(plan).map_or_else(String::new, |lack| format!("; {lack}"));
-            let speed = speed(speeds, ", which is slower");
-            let driver = driver(plan, !room.is_empty());
-            format!("{in_ram} {verb} in RAM{parts}{speed}{room}.{driver}{}", remedies(plan, limits, speeds))
-        }
-        Outcome::Cpu => {
-            let cpu = plan.cpu();
-            let room = context_with_ram(plan, limits);
-            let speed = speed(speeds, "");
-            format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.needed(), cpu.free)
-        }
-        Outcome::FromDisk => {
-            let (beyond, ram) = (plan.ram().from_disk().unwrap_or_default(), plan.ram());
-            let speed = speed(speeds, "");
-            format!(
-                "RAM holds all but {beyond} of {} of mapped weights, which are read from disk again for every \
-                 token{speed}.{}",
-                ram.mapped,
-                remedies(plan, limits, speeds)
-            )
-        }
-        Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits, speeds)),
-    }
-}
-
-/// A sentence on prompts; none where there is no honest figure.
-fn prompts(speeds: Option<&Speeds>) -> String {
-    let prompt = speeds.and_then(|speeds| speeds.prompt.as_ref().ok());
-    prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {}.", prompt.range()))
-}
-
-/// How fast it is, as the end of a clause.
-fn speed(speeds: Option<&Speeds>, unknown: &str) -> String {
-    speeds.map_or_else(|| unknown.to_owned(), |speeds| format!("; {speeds}"))
 }
 
 /// What a verdict holds for: `32 768 tokens, f16 KV, 4 sequences`.
@@ -182,7 +179,7 @@ pub(super) fn margin(plan: &Plan) -> String {
     if kept > Bytes::ZERO {
         format!("{only}{above} above the {kept} kept free{place}")
     } else {
-        format!("{only}{above} to spare{place}")
+        format!("{only}{above} of headroom{place}")
     }
 }
 
@@ -247,7 +244,7 @@ fn context_growth(plan: &Plan, limits: Option<&KnobLimits>) -> String {
             format!(" A context of up to {}{whole} {stay}.", Tokens(most))
         }
         Some(_) if trained == Some(plan.settings.ctx) => " The context is the model's training context.".to_owned(),
-        Some(most) if most < plan.settings.ctx => format!(" A context of up to {} keeps the margin.", Tokens(most)),
+        Some(most) if most < plan.settings.ctx => format!(" A context of up to {} keeps enough free.", Tokens(most)),
         Some(_) => " The context cannot grow further.".to_owned(),
         None => String::new(),
     }
@@ -281,12 +278,7 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
     // then only what must stay free is missing
     let is_in_vram = plan.outcome() <= Outcome::Tight;
     let Some(first) = limits.remedies.first() else {
-        // one that is slower would meet the goal
-        let none = if plan.gpus().is_empty() || limits.remedied.is_some() {
-            String::new()
-        } else {
-            format!(" No context, cache type or number of sequences {}.", if is_in_vram { KEEPS } else { BRINGS })
-        };
+        let none = glance::nothing_helps(plan, limits).map_or_else(String::new, |none| format!(" {none}"));
         return context_with_ram(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
     };
     let brings = match (in_vram, is_in_vram) {
@@ -297,7 +289,7 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
     // ways of one speed share it, and each other one has its own
     let mut of_speeds: Vec<(String, Vec<String>)> = Vec::new();
     for way in &limits.remedies {
-        let (speed, says) = (speed_then(way.speed, speeds), remedy(&way.change, plan.engine, limits));
+        let (speed, says) = (speed_then(way.speed, speeds), remedy(&way.change, plan, limits));
         match of_speeds.iter_mut().find(|(known, _)| *known == speed) {
             Some((_, ways)) => ways.push(says),
             None => of_speeds.push((speed, vec![says])),
@@ -338,41 +330,33 @@ pub fn capitalised(text: &str) -> String {
 }
 
 /// A change, with what it saves and costs if it changes the type of the cache.
-fn remedy(change: &Change, engine: EngineId, limits: &KnobLimits) -> String {
+fn remedy(change: &Change, plan: &Plan, limits: &KnobLimits) -> String {
     let cost = match *change {
         Change::Cache(ty) | Change::CacheWithFlash(ty) => limits.cache_type_against_in_force(ty),
-        Change::FitTarget(_) if engine.facts().starts_llama_server => {
-            let variable = Flag::FitTarget.row().variables.first();
-            Some(format!("{}={}", variable.map_or("", |variable| variable.name), change.row().value))
-        }
-        Change::FitTarget(_) => change.options(),
+        Change::FitTarget(_) => Some(glance::options(change, plan)),
         _ => None,
     };
     cost.map_or_else(|| change.to_string(), |cost| format!("{change} ({cost})"))
 }
 
+/// What is missing where it does not fit, as a clause.
 fn shortage(plan: &Plan) -> String {
     let over = plan.devices.iter().find(|device| device.is_over());
     let ram = plan.ram();
     let swap = |bytes: Bytes| if bytes > Bytes::ZERO { format!(" and {bytes} of swap") } else { String::new() };
     match (over, &plan.refusal) {
         (Some(device), _) if device.kind == DeviceKind::Gpu => {
-            format!("{} needs {} but has {} free.", device.id, device.asked() + device.growth, device.free)
+            format!("{} needs {} but has {} free", device.id, device.asked() + device.growth, device.free)
         }
         _ if ram.is_over() => {
             let ids = plan.gpus_in_ram();
             let with =
                 if ids.is_empty() { String::new() } else { format!(", with what {} takes of it,", ids.join(", ")) };
-            format!("RAM{with} needs {} but has {} free{}.", ram.asked, ram.free, swap(ram.swap_free))
+            format!("RAM{with} needs {} but has {} free{}", ram.asked, ram.free, swap(ram.swap_free))
         }
-        (_, Some(refusal)) => sentence_case(refusal),
-        (_, None) => "a device needs more memory than it has.".to_owned(),
+        (_, Some(refusal)) => refusal.trim_end().trim_end_matches('.').to_owned(),
+        (_, None) => "a device needs more memory than it has".to_owned(),
     }
-}
-
-fn sentence_case(text: &str) -> String {
-    let text = text.trim_end();
-    if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
 
 /// How well a model fits on a machine.

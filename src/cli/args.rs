@@ -128,10 +128,6 @@ pub(super) struct PlanArgs {
     /// Models that llama-server's router keeps loaded at most, where it is presets; 0 for no limit [default: 4]
     #[arg(long, value_name = "N", requires = "command", help_heading = "Question")]
     pub(super) models_max: Option<usize>,
-    #[command(flatten)]
-    pub(super) knobs: KnobArgs,
-    #[command(flatten)]
-    pub(super) machine: MachineArgs,
     /// Tokens in the cache for which the speed is shown.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
     pub(super) depth: u64,
@@ -152,6 +148,10 @@ pub(super) struct PlanArgs {
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
 }
 
 #[cfg(feature = "net")]
@@ -184,10 +184,6 @@ pub(super) enum CacheCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    #[command(flatten)]
-    pub(super) knobs: KnobArgs,
-    #[command(flatten)]
-    pub(super) machine: MachineArgs,
     /// Only models whose name has all of these words; 'moe', 'dense', 'vision', 'audio', 'coding', 'reasoning', 'embedding',
     /// 'reranking', 'translation', 'ocr', '>7b' and '<120b' limit kind, use and size. hf://owner/repository lists the files
     /// of a repository on Hugging Face instead.
@@ -236,6 +232,10 @@ pub(super) struct ListArgs {
     /// Print CSV with a header line; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) csv: bool,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
 }
 
 #[derive(Debug, Args)]
@@ -308,10 +308,6 @@ pub(super) struct CheckArgs {
     /// in them. It is shown first, and written once you agree; - only shows it.
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["ps", "json", "csv", "markdown"])]
     pub(super) share: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) knobs: KnobArgs,
-    #[command(flatten)]
-    pub(super) machine: MachineArgs,
     /// Print one JSON object; sizes are in MiB, as in the log.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["markdown", "csv"])]
     pub(super) json: bool,
@@ -321,12 +317,14 @@ pub(super) struct CheckArgs {
     /// Print a Markdown table.
     #[arg(long, help_heading = "Output")]
     pub(super) markdown: bool,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ApplyArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
     /// llama-server's path [default: that on PATH], or the address of one that runs as a router: it is asked to load the
     /// model.
     #[arg(long, value_name = "PATH|URL", help_heading = "Apply")]
@@ -340,6 +338,8 @@ pub(super) struct ApplyArgs {
     /// Print one JSON object; sizes are in MiB, as in a log.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
 }
 
 #[derive(Debug, Args)]
@@ -417,10 +417,11 @@ pub(super) struct QueryArgs {
 #[derive(Debug, Args)]
 #[command(about = A::ABOUT, after_help = A::EXAMPLES)]
 pub(super) struct Ask<A: Arguments> {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
+    // a command's own options stand first in its help
     #[command(flatten)]
     pub(super) own: A,
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
 }
 
 /// A command about one plan.
@@ -455,16 +456,16 @@ pub(super) struct TogetherArgs {
     /// With --output: overwrite a file.
     #[arg(long, requires = "output", help_heading = "Output")]
     pub(super) force: bool,
-    #[command(flatten)]
-    pub(super) knobs: KnobArgs,
-    #[command(flatten)]
-    pub(super) machine: MachineArgs,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output", conflicts_with = "csv")]
     pub(super) json: bool,
     /// Print CSV with a header line, a line for each model; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) csv: bool,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
 }
 
 impl ExplainArgs {
@@ -476,8 +477,6 @@ impl ExplainArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
     /// The page, or all of them for a handout; not needed with --lesson.
     #[arg(long, value_name = "PAGE", value_parser = value::pages(), required_unless_present = "lesson", help_heading = "Question")]
     pub(super) page: Option<PageChoice>,
@@ -519,12 +518,12 @@ pub(super) struct ExplainArgs {
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    #[command(flatten)]
-    pub(super) asked: QueryArgs,
     /// The format [default: the engine's first].
     #[arg(long = "as", value_name = "FORM", value_parser = value::formats(), help_heading = "Output")]
     pub(super) form: Option<ExportFormat>,
@@ -540,4 +539,6 @@ pub(super) struct ExportArgs {
     /// Overwrite the file if it exists.
     #[arg(long, requires = "output", help_heading = "Output")]
     pub(super) force: bool,
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
 }

@@ -112,7 +112,7 @@ pub(super) enum Commands {
     #[command(after_help = examples::EXPLAIN_EXAMPLES)]
     Explain(Box<ExplainArgs>),
     /// List local models and those of the built-in catalogue, and how each would fit.
-    #[command(after_help = examples::LIST_EXAMPLES)]
+    #[command(after_help = examples::LIST_EXAMPLES, after_long_help = format!("{}\n\n{}", examples::LIST_COLUMNS, examples::LIST_EXAMPLES))]
     List(Box<ListArgs>),
     /// Show the devices detected on this machine, and how; or a specified machine; or the known cards.
     #[command(after_help = examples::DEVICES_EXAMPLES)]

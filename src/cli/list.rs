@@ -18,7 +18,7 @@ use super::status_line::{ProgressLine, Working};
 use super::style::Style;
 use crate::answer::FitSummary;
 use crate::answer::best::Minimums;
-use crate::catalogue::Use;
+use crate::catalogue::{Place, Use};
 use crate::engine::EngineVersion;
 use crate::export::{AnswerSource, csv};
 use crate::library;
@@ -71,13 +71,26 @@ pub(super) fn run(args: &ListArgs) -> Result<(), CliError> {
     if args.csv {
         return print(&csv(&rows));
     }
+    if rows.is_empty() {
+        return print(&format!("{}\n", nothing_listed(&wanted)));
+    }
     let (style, mut last_source) = (Style::of_stdout(), "");
     let mut listed = header(needed(&ready), Turn::asked(&ready.settings).is_some(), &style);
     for row in &rows {
         listed += &text(row, &mut last_source, &style);
     }
-    listed += &footer(&ready, &wanted, &rows, &style);
+    listed += &footer(&ready, &rows, &style);
     print(&listed)
+}
+
+/// Why nothing is listed, and what may have been meant.
+fn nothing_listed(wanted: &Wanted<'_>) -> String {
+    let words = wanted.words.join(" ");
+    let named = if words.is_empty() { String::new() } else { format!(" named '{}'", one_line(&words)) };
+    let limited = if wanted.filter.any() { " within these limits" } else { "" };
+    let meant: Vec<&str> = wanted.words.iter().filter_map(|word| library::meant(word)).collect();
+    let meant = if meant.is_empty() { String::new() } else { format!(" Did you mean {}?", meant.join(" ")) };
+    format!("There is no model{named}{limited}.{meant}")
 }
 
 /// Timeout for listing the models of a running Ollama.
@@ -91,6 +104,8 @@ pub(super) struct ListRow {
     reference: String,
     /// What to type to have it or to run it.
     pull: Option<String>,
+    /// Of a model of the catalogue, where it can be had so.
+    place: Option<Place>,
     /// Its plan, or why it has none.
     planned: Result<ListedModel, String>,
 }
@@ -245,13 +260,18 @@ impl ListRow {
             ModelStatus::Pending => Err("it was not planned".to_owned()),
         };
         let plan = planned.as_ref().ok().map(|known| &*known.plan);
-        let (reference, pull) = (item.reference_in(plan), item.pull(plan));
-        Self { item: Arc::clone(item), reference, pull, planned }
+        let (reference, pull, place) = (item.reference_in(plan), item.pull(plan), item.place(plan));
+        Self { item: Arc::clone(item), reference, pull, place, planned }
     }
 
     fn standing(&self) -> Standing {
         let known = self.planned.as_ref().ok();
-        Standing::of(self.item.entry(), known.map(|known| &*known.plan), known.map(|known| &known.fit))
+        Standing::of(&self.item, known.map(|known| &*known.plan), known.map(|known| &known.fit))
+    }
+
+    /// Whether no place is known that has it so.
+    fn is_to_be_made(&self) -> bool {
+        self.item.is_to_be_made(self.planned.as_ref().ok().map(|known| &*known.plan))
     }
 
     fn released(&self) -> Option<&'static str> {
@@ -297,6 +317,11 @@ struct Record<'a> {
     source: &'static str,
     /// What to type to have it, or to run it where it is here; null if no place is known that has it so.
     pull: Option<&'a str>,
+    /// Of a model of the catalogue, the tag in Ollama's library, or the repository on Hugging Face with the file's quantisation
+    /// there, that has it so; null if none is known, and of other models.
+    place: Option<&'a Place>,
+    /// Whether it is of the catalogue and no place is known that has it so: it is converted and quantised first.
+    to_be_made: bool,
     /// When it was published.
     released: Option<&'static str>,
     /// What it is for; null outside the catalogue.
@@ -343,7 +368,7 @@ struct Record<'a> {
 
 impl<'a> From<&'a ListRow> for Record<'a> {
     fn from(row: &'a ListRow) -> Self {
-        let ListRow { item, reference, pull, planned } = row;
+        let ListRow { item, reference, pull, place, planned } = row;
         let known = planned.as_ref().ok();
         let (model, fit) = (known.map(|known| &known.plan.model), known.map(|known| &known.fit));
         let reads = known.map(|_| item.modalities());
@@ -352,6 +377,8 @@ impl<'a> From<&'a ListRow> for Record<'a> {
             reference,
             source: item.origin.name(),
             pull: pull.as_deref(),
+            place: place.as_ref(),
+            to_be_made: row.is_to_be_made(),
             released: row.released(),
             uses: item.entry().map(|entry| entry.uses.as_slice()),
             conversion: item.conversion(),
@@ -420,9 +447,18 @@ pub(super) fn csv(rows: &[ListRow]) -> String {
         "context_in_vram",
         "tokens_per_second",
         "pull",
+        "tag",
+        "repository",
+        "file",
+        "to_be_made",
     ];
     let row = |row: &ListRow| {
         let record = Record::from(row);
+        let (tag, repository, file) = match record.place {
+            Some(Place::Ollama { tag }) => (Some(tag), None, None),
+            Some(Place::HuggingFace { repository, file }) => (None, Some(repository), Some(file)),
+            None => (None, None, None),
+        };
         [
             record.name.to_owned(),
             record.reference.to_owned(),
@@ -438,6 +474,10 @@ pub(super) fn csv(rows: &[ListRow]) -> String {
             csv::cell(record.context_in_vram),
             csv::cell(record.speed.map(|speed| format!("{:.2}", speed.tokens_per_second))),
             csv::cell(record.pull),
+            csv::cell(tag),
+            csv::cell(repository),
+            csv::cell(file),
+            record.to_be_made.to_string(),
         ]
     };
     csv::table(columns, rows.iter().map(row))
@@ -529,7 +569,7 @@ pub(super) fn text(row: &ListRow, last_source: &mut &'static str, style: &Style)
 }
 
 /// Explanations below the table.
-pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow], style: &Style) -> String {
+pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> String {
     let gpus: Vec<_> = ready.machine.gpus.iter().map(|gpu| one_line(&gpu.name)).collect();
     let machine = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
     let (count, engine, ram) = (rows.len(), EngineVersion::of(ready.engine, &ready.settings), ready.machine.ram.total);
@@ -538,43 +578,20 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     let judged = judged_by(ready, rows);
     page.text(format!("{count} models for {engine} on {machine} with {ram} of RAM. {judged}").trim_end(), Hue::Text);
     page.text(&confidence_sentence(rows), Hue::Text);
-    let best = match wanted.quant {
-        Some(_) => "",
-        None if !wanted.repositories.is_empty() => "",
-        None => {
-            "best: of the catalogue's models, the quantisation that best calls balanced, with the other knobs as they are. "
-        }
-    };
-    let marked = |what: &dyn Fn(&Item) -> bool| rows.iter().any(|row| what(&row.item));
-    let modalities = if marked(&|item| item.modalities().words().is_some()) {
-        " vision, audio (V, A): the model reads images or sounds, and its projector is planned with it."
-    } else {
-        ""
-    };
-    let text_only = if marked(&|item| item.missing_projector().is_some()) {
-        " text only (T): it reads images or sounds too, but its projector is not in the catalogue."
-    } else {
-        ""
-    };
-    let order = match wanted.sort {
-        SortBy::Best => {
-            "Order: what runs at 10 tok/s or more first, of that the most capable by size and age (half a year counts as \
-             twice the size) and by what its quantisation loses. "
-        }
-        _ => "",
-    };
-    let reads = |row: &ListRow| row.planned.as_ref().is_ok_and(|known| known.fit.reading.is_some());
-    let reading = if rows.iter().any(reads) { " read: tokens that an encoder reads." } else { "" };
-    page.text(
-        &format!(
-            "{best}{order}VRAM ctx: the largest context with all in VRAM. experts, parts: all \
-             layers are assigned to GPU, but experts or other parts of them run from RAM; the share is of all memory on \
-             GPU.{reading}{modalities}{text_only}"
+    let marked = |what: &dyn Fn(&ListRow) -> bool| rows.iter().any(what);
+    let legend = [
+        (marked(&ListRow::is_to_be_made), TO_BE_MADE_LEGEND),
+        (
+            marked(&|row| row.item.missing_projector().is_some()),
+            "text only (T): its projector is not in the catalogue.",
         ),
-        Hue::Text,
-    );
-    if let Some(pull) = rows.iter().find_map(|row| row.pull.as_ref().filter(|_| !wanted.repositories.is_empty())) {
-        page.text(&format!("To run one of them: {}", one_line(pull)), Hue::Text);
+    ];
+    let legend = legend.into_iter().filter_map(|(applies, text)| applies.then_some(text));
+    let legend: Vec<&str> = legend.chain(["What the columns are: plimsoll list --help."]).collect();
+    page.text(&legend.join(" "), Hue::Dim);
+    let place = rows.iter().find_map(|row| Some((&row.item.name, row.pull.as_ref()?)));
+    if let Some((name, pull)) = place.filter(|_| !shows_pull(style)) {
+        page.text(&format!("To have {}: {}", one_line(name), one_line(pull)), Hue::Text);
     }
     let older = rows.iter().filter(|row| row.item.is_older_conversion());
     let older = older.filter_map(|row| Some(format!("{}: {}", row.item.name, row.item.conversion()?)));
@@ -624,6 +641,11 @@ fn confidence_sentence(rows: &[ListRow]) -> String {
     sentence
 }
 
+/// Marks the quantisation of a model that no place is known to have so.
+const TO_BE_MADE: char = '*';
+const TO_BE_MADE_LEGEND: &str =
+    "* to be made: no file in that quantisation is known; convert the model and quantise it.";
+
 /// Width of the verdict where something follows.
 const VERDICT: usize = 14;
 
@@ -659,7 +681,11 @@ fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
     let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
     let cells = speed_width(style);
     let speed = known.speed(cells);
-    let (size, quantisation) = (model.bytes.to_string(), model.file_type.as_deref().unwrap_or("?"));
+    let size = model.bytes.to_string();
+    let mut quantisation = model.file_type.clone().unwrap_or_else(|| "?".to_owned());
+    if row.is_to_be_made() {
+        quantisation.push(TO_BE_MADE);
+    }
     // a space before each figure that no width takes away
     let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>cells$}  ");
     let count = format!("{count:>parameters_width$}");

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -110,15 +111,36 @@ pub(super) fn command() -> Command {
     let rows: Vec<(String, &str)> = own.map(|(names, what)| (names.join(", "), what)).collect();
     let variables = paragraph("Environment (the manual page has the rest, 'plimsoll config' the configuration)", &rows);
     let help = all.get_after_help().map(ToString::to_string).unwrap_or_default();
-    with_help(all.after_help(format!("{help}\n\n{variables}")), PLANNER)
+    with_help(all.after_long_help(format!("{help}\n\n{variables}")), PLANNER)
 }
 
+/// Options that a short help shows besides a command's own.
+const USUAL: [&str; 8] = ["engine", "ctx", "kv-type", "quant", "parallel", "gpu", "ram", "machine"];
+/// Headings of options that many commands share; see [`is_shared`].
+const SHARED: [&str; 3] = ["Knobs", "Machine", "Network"];
+
+/// Whether many commands have the options below this heading.
+fn is_shared(heading: &str) -> bool {
+    SHARED.contains(&heading) || heading.starts_with("llama.cpp") || heading.starts_with("Ollama")
+}
+
+/// A command whose long help has all, and whose short one its own options, the usual ones and the examples.
 fn with_help(command: Command, name: &str) -> Command {
     let rows: Vec<(String, &str)> =
         statuses(name).into_iter().map(|(status, what)| (status.to_string(), what)).collect();
     let statuses = paragraph("Exit status", &rows);
-    let help = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
-    let command = command.after_help(format!("{help}{statuses}"));
+    let help = |text: Option<&StyledStr>| text.map(|help| format!("{help}\n\n")).unwrap_or_default();
+    let short = help(command.get_after_help());
+    let long = command.get_after_long_help().map_or_else(|| short.clone(), |long| help(Some(long)));
+    let is_hidden = |arg: &Arg| {
+        arg.get_help_heading().is_some_and(is_shared) && !arg.get_long().is_some_and(|long| USUAL.contains(&long))
+    };
+    let more = if command.get_arguments().any(is_hidden) { "More options: --help" } else { "More: --help" };
+    let command = command.after_help(format!("{short}{more}")).after_long_help(format!("{long}{statuses}"));
+    let command = command.mut_args(|arg| {
+        let is_hidden = is_hidden(&arg);
+        arg.hide_short_help(is_hidden)
+    });
     if name == PLANNER { command } else { command.mut_subcommands(|inner| with_help(inner, name)) }
 }
 

@@ -11,6 +11,7 @@ use crate::plan::{
     Branch, DevicePlan, GraphPlan, GraphSize, GraphUse, LayerKind, LayerPlan, PartKind, PartMemory, Plan, Symbol, Term,
     Why,
 };
+use crate::question::glance;
 use crate::speed::Speeds;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::units::{Bytes, Difference, Tokens, parameters};
@@ -42,7 +43,7 @@ pub(super) fn plan(
     extent: &Extent<'_>,
     style: &Style,
 ) -> String {
-    let mut page = headline(plan, limits, speeds);
+    let mut page = headline(plan, limits, speeds, style);
     page.blank();
     page.text(&model(plan), Hue::Text);
     page.text(&settings(plan), Hue::Text);
@@ -96,14 +97,11 @@ pub(super) fn prompts(
     sentences
 }
 
-fn headline(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> Page {
-    let mut page = Page::default();
-    let word = plan.outcome().headline();
-    let text = format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, limits, speeds));
-    let rest = text.strip_prefix(word).unwrap_or_default();
-    page.spans("", vec![Span::new(word, Hue::of(plan.outcome()).bold()), rest.into()]);
-    // the verdict's sentence may be about memory while the engine refuses for another reason
-    if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.contains(refusal.as_str())) {
+fn headline(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>, style: &Style) -> Page {
+    let mut page = glance::page(plan, limits, speeds, style.lines);
+    // the figures may be about memory while the engine refuses for another reason
+    let said = verdict::state(plan);
+    if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !said.contains(refusal.trim_end_matches('.'))) {
         page.text(&format!("{} refuses: {refusal}", plan.engine_title()), Hue::Text);
     }
     page

@@ -26,9 +26,6 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> Result<String, S
     if let Some(why) = &input.plan.refusal {
         lines += &comment(&format!("which it refuses: {why}"));
     }
-    if input.pinned {
-        lines += &comment("not pinned: the command is Ollama's own");
-    }
     let model = match input.location {
         ModelLocation::File(path) => path.clone(),
         ModelLocation::HuggingFace(name)
@@ -67,12 +64,20 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> Result<String, S
 /// One sentence, if llama-server refuses the settings, or a path would become another one.
 pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let launched = input.request.launch().map_err(|error| error.to_string())?;
-    if let Some(server) = launched.as_ref().and_then(|launch| launch.command.as_ref()) {
-        return complete(input, server);
-    }
     let (comments, words) = words(input, launched)?;
     let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     Ok(comments + &words.join(" ") + "\n")
+}
+
+/// The command with which Ollama starts llama-server, with its environment.
+///
+/// # Errors
+/// As [`command`]; and if the engine has none of its own.
+pub fn by_ollama(input: &ExportInput<'_>) -> Result<String, String> {
+    let launched = input.request.launch().map_err(|error| error.to_string())?;
+    let server =
+        launched.and_then(|launch| launch.command).ok_or("Ollama does not start llama-server for this model")?;
+    complete(input, &server)
 }
 
 /// The program and its arguments, and comments on what they cannot express.

@@ -28,7 +28,7 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let numbers = ["weights", "cache", "graph", "total", "of free", "layers"].map(|title| Column::right(title, 0));
     let columns = ["", "memory"].map(|title| Column::left(title, 0)).into_iter().chain(numbers).collect();
     let rows = plan.devices.iter().map(row).chain([total]).collect();
-    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Cut(1) }));
+    page.push(Block::Table(Table { columns, rows, gap: 2, head: true, narrow: Narrow::Cut(1) }));
     let cache = if effect.cache_type_k == effect.cache_type_v {
         effect.cache_type_k.to_string()
     } else {

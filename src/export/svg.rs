@@ -7,7 +7,7 @@ use textwrap::{Options, WordSplitter};
 use crate::answer::sweep::{DeviceSums, Matrix, PlanFigures, Sweep};
 use crate::answer::verdict;
 use crate::export::Caption;
-use crate::page::palette::{Hue, Tone};
+use crate::page::palette::{Hue, Tone, sign};
 use crate::page::svg;
 use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::settings::knob::Knob;
@@ -78,7 +78,7 @@ fn bar(canvas: &mut SvgCanvas, device: &DevicePlan, lent: Bytes, is_over: bool) 
     }
     let hue = if is_over { Hue::Over } else { Hue::Text };
     canvas.line((end, top - 3.0), (end, top + 29.0), hue, false);
-    let of = format!("{} of {} free", device.asked() + lent, device.free);
+    let of = format!("{} of {} used", device.taken() + lent, device.total);
     canvas.text(WIDTH - MARGIN, top + 17.0, 13, Anchor::End, hue, &of);
     canvas.y += 44.0;
 }
@@ -280,17 +280,8 @@ pub fn matrix(plan: &Plan, matrix: &Matrix, caption: &Caption) -> String {
 }
 
 fn words(figures: &PlanFigures) -> String {
-    let share = figures.on_gpu;
-    match figures.outcome {
-        Outcome::Vram => "VRAM".to_owned(),
-        Outcome::Tight => "VRAM, tight".to_owned(),
-        Outcome::PartsInRam => format!("{share}, parts in RAM"),
-        Outcome::ExpertsInRam => format!("{share}, experts in RAM"),
-        Outcome::LayersInRam => format!("{share} on GPU"),
-        Outcome::Cpu => "RAM".to_owned(),
-        Outcome::FromDisk => "from disk".to_owned(),
-        Outcome::DoesNotFit => "over".to_owned(),
-    }
+    let unit = if figures.speed.is_some() && figures.outcome != Outcome::DoesNotFit { " tok/s" } else { "" };
+    format!("{} {}{unit}", sign(figures.outcome).0, figures.cell())
 }
 
 /// The parts of a device's memory and their colours.

@@ -240,13 +240,16 @@ fn names() -> String {
 impl FromStr for FileType {
     type Err = NotAFileType;
 
-    /// Parses a name or alias in any letter case.
+    /// Parses a name or alias; letter case and punctuation do not matter: `q4km` is `Q4_K_M`.
     fn from_str(text: &str) -> Result<Self, NotAFileType> {
         let names = Self::ALL.iter().map(|&file_type| (file_type.name(), file_type));
-        names
-            .chain(ALIASES)
-            .find_map(|(name, file_type)| name.eq_ignore_ascii_case(text.trim()).then_some(file_type))
-            .ok_or_else(|| NotAFileType(text.to_owned()))
+        let letters = |text: &str| -> String {
+            let kept = text.chars().filter(char::is_ascii_alphanumeric);
+            kept.map(|letter| letter.to_ascii_lowercase()).collect()
+        };
+        let (mut names, wanted) = (names.chain(ALIASES), letters(text));
+        let found = names.find_map(|(name, file_type)| (letters(name) == wanted).then_some(file_type));
+        found.ok_or_else(|| NotAFileType(text.to_owned()))
     }
 }
 

@@ -47,6 +47,15 @@ const USES: [(&str, Use); 17] = [
     ("speech", Use::Audio),
 ];
 
+/// The word for a kind or a use that `word` may have been meant for.
+pub fn meant(word: &str) -> Option<&'static str> {
+    let words = ["moe", "dense", "vision", "audio"].into_iter().chain(USES.iter().map(|(name, _)| *name));
+    let lower = word.to_lowercase();
+    let near = words.map(|name| (strsim::levenshtein(&lower, name), name));
+    let likely = near.filter(|(distance, name)| *distance <= 2 && *distance * 3 <= name.len());
+    likely.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
 impl ModelFilter {
     /// Takes `moe`, `dense`, `vision`, `audio`, `coding`, `embedding` and other uses, `>7b` and `<120b` out of typed words;
     /// returns the words that are left.

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::Item;
 use crate::answer::FitSummary;
 use crate::answer::quality::{self, TRAINED_IN};
 use crate::catalogue::{CatalogueEntry, Use};
@@ -46,6 +47,8 @@ pub struct Standing {
     runs: Option<bool>,
     /// Whether it writes text, as most that is looked for does.
     generates: bool,
+    /// Whether no place is known that has it in its quantisation.
+    to_be_made: bool,
     /// By size and age.
     merit: f64,
     outcome: Outcome,
@@ -54,8 +57,9 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// By what is known of a model: its entry in the catalogue, its plan, and its speed.
-    pub fn of(entry: Option<&CatalogueEntry>, plan: Option<&Plan>, fit: Option<&FitSummary>) -> Self {
+    /// By what is known of a model: its entry in the catalogue and where it can be had, its plan, and its speed.
+    pub fn of(item: &Item, plan: Option<&Plan>, fit: Option<&FitSummary>) -> Self {
+        let entry = item.entry();
         let speed = fit.and_then(|fit| Some(fit.speed.as_ref()?.shown()));
         let runs = plan.map(|plan| match speed {
             Some(speed) => plan.outcome() < Outcome::FromDisk && speed >= FAST_ENOUGH,
@@ -66,6 +70,7 @@ impl Standing {
         Self {
             runs,
             generates: entry.is_none_or(|entry| entry.uses.iter().any(|use_| text.contains(use_))),
+            to_be_made: item.is_to_be_made(plan),
             merit: plan.map_or(0.0, |plan| merit(plan, entry)),
             outcome: plan.map_or(Outcome::DoesNotFit, Plan::outcome),
             speed: speed.unwrap_or(0.0),
@@ -81,8 +86,9 @@ impl Standing {
     pub fn compare(&self, other: &Self) -> Ordering {
         // what is not planned yet stands between what runs and what does not
         let runs = |one: &Self| one.runs.map_or(1, |runs| if runs { 0 } else { 2 });
-        (runs(self), !self.generates)
-            .cmp(&(runs(other), !other.generates))
+        let order = |one: &Self| (runs(one), !one.generates, one.to_be_made);
+        order(self)
+            .cmp(&order(other))
             .then(other.merit.total_cmp(&self.merit))
             .then(self.outcome.cmp(&other.outcome))
             .then(other.speed.total_cmp(&self.speed))

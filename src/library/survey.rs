@@ -146,7 +146,8 @@ fn try_plan_item(
     let planned = if any {
         // as `best` chooses with every other knob held
         let held = Knob::ALL.into_iter().filter(|knob| *knob != Knob::Quant).collect();
-        let balanced = BestRequest { held, margin: DEFAULT_MARGIN, minimums: question.minimums };
+        let balanced =
+            BestRequest { held, margin: DEFAULT_MARGIN, minimums: question.minimums, prefers_published: true };
         request.balanced_in_any(&balanced).map(|(request, trial)| {
             let plan = request.explained(trial);
             (request, plan)

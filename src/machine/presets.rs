@@ -250,7 +250,8 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
     found.into_iter().map(|(_, preset)| preset).collect()
 }
 
-/// Suggestions for a misspelt name, best first: at most three, which contain `text` or are within edit distance 2.
+/// Suggestions for a misspelt name, best first: all that go on where `text` ends, such as with a size, else at most three,
+/// which contain it or are within edit distance 2.
 pub fn nearest(text: &str) -> Vec<&'static str> {
     if text.len() > LONGEST_NAME {
         return Vec::new();
@@ -258,6 +259,11 @@ pub fn nearest(text: &str) -> Vec<&'static str> {
     let wanted = without_words(text, |word, vendor| word == vendor || vendor.len() >= 5 && distance(word, vendor) <= 1);
     if wanted.is_empty() {
         return Vec::new();
+    }
+    let goes_on = all().iter().filter(|preset| preset.compact.iter().any(|name| name.starts_with(&wanted)));
+    let goes_on: Vec<&str> = goes_on.map(|preset| preset.name.as_str()).collect();
+    if (1..=MOST_THAT_GO_ON).contains(&goes_on.len()) {
+        return goes_on;
     }
     let mut near: Vec<_> = all()
         .iter()
@@ -271,6 +277,9 @@ pub fn nearest(text: &str) -> Vec<&'static str> {
     near.sort_by_key(|&(other, distance, _)| (other, distance));
     near.into_iter().take(3).map(|(_, _, name)| name).collect()
 }
+
+/// More names say less than three.
+const MOST_THAT_GO_ON: usize = 8;
 
 /// Vendor words, which do not identify a card.
 const VENDORS: [&str; 9] = ["nvidia", "geforce", "amd", "radeon", "instinct", "tesla", "apple", "intel", "gpu"];

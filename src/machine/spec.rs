@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::budget::{self, VulkanLimits};
-use super::{Backend, Cpu, Drivers, Gpu, Link, Machine, Origin, Os, Ram, check_count, file, presets, rpc, visible};
+use super::{
+    Backend, Cpu, Drivers, Gpu, Link, MAX_GPUS, Machine, Origin, Os, Ram, check_count, file, presets, rpc, visible,
+};
 use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes, NotABandwidth};
 
@@ -101,6 +103,15 @@ impl Machine {
     }
 }
 
+/// How many GPUs a text describes, and how each: `2x RTX 3090` is two, at most one more than a machine may have.
+fn several(text: &str) -> (usize, &str) {
+    let counted = text.split_once(['x', 'X', '×']).and_then(|(count, rest)| {
+        let count: usize = count.trim_end().parse().ok()?;
+        rest.starts_with(char::is_whitespace).then(|| (count.min(MAX_GPUS + 1), rest.trim_start()))
+    });
+    counted.filter(|(count, _)| *count > 0).unwrap_or((1, text))
+}
+
 impl MachineSpec {
     /// Parses one text per GPU, or the single text `none`, and one for main memory.
     ///
@@ -118,9 +129,11 @@ impl MachineSpec {
         if gpus.is_empty() {
             return Ok(described);
         }
+        let texts = gpus.iter().map(|text| several(text));
+        let gpus: Vec<&str> = texts.flat_map(|(count, text)| std::iter::repeat_n(text, count)).collect();
         check_count(gpus.len())?;
         let mut list = Vec::with_capacity(gpus.len());
-        for text in gpus {
+        for text in gpus.iter().copied() {
             if !is_none(text) {
                 let (gpu, assumed, system) = gpu(text)?;
                 if described.ram.is_none()

@@ -6,7 +6,7 @@ use textwrap::core::{Word, display_width};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::palette::Hue;
-use super::{Bar, Block, Narrow, Page, Span, Table};
+use super::{Bar, Block, Column, Narrow, Page, Span, Table};
 
 /// Least cells of a bar beside its label.
 const BESIDE: usize = 24;
@@ -140,7 +140,8 @@ fn rows(table: &Table, cells: usize, breaks: Breaks) -> Vec<Line> {
             let heads = lines.len() - table.rows.len();
             for (line, row) in lines.iter_mut().skip(heads).zip(&table.rows) {
                 let facts = row.iter().zip(&table.columns).skip(keys);
-                let facts = facts.map(|(cell, column)| format!("{} {}", column.title, cell.text.trim()));
+                let facts = facts.filter(|(cell, _)| !cell.text.trim().is_empty());
+                let facts = facts.map(|(cell, column)| format!("{} {}", column.title, cell.text).trim().to_owned());
                 line.extend(text(&indent, &[Span::from(joined(facts))], cells, breaks));
             }
             lines.concat()
@@ -165,6 +166,24 @@ fn widths(table: &Table) -> Vec<usize> {
     let widest = |at: usize| table.rows.iter().filter(whole).map(|row| display_width(&row[at].text)).max();
     let columns = table.columns.iter().enumerate();
     columns.map(|(at, c)| c.width.max(display_width(&c.title)).max(widest(at).unwrap_or(0))).collect()
+}
+
+impl Table {
+    /// Its head, if it has one, and each row as a table of its own, in the same columns: so that rows can be chosen.
+    pub fn in_rows(self) -> (Option<Block>, Vec<Block>) {
+        let widths = widths(&self);
+        let columns =
+            self.columns.iter().zip(&widths).map(|(column, width)| Column { width: *width, ..column.clone() });
+        let columns: Vec<Column> = columns.collect();
+        let of = |head, rows| Block::Table(Self { columns: columns.clone(), rows, head, ..self.clone() });
+        let head = self.has_head().then(|| of(true, Vec::new()));
+        let rows = self.rows.iter().map(|row| of(false, vec![row.clone()])).collect();
+        (head, rows)
+    }
+
+    fn has_head(&self) -> bool {
+        self.head && self.columns.iter().any(|column| !column.title.is_empty())
+    }
 }
 
 /// The lines of each row in some columns, after those of the head.
@@ -192,8 +211,7 @@ fn of_columns(table: &Table, columns: &[usize], widths: &[usize], cells: usize, 
         _ => vec![trimmed(aligned(row, columns))],
     };
     let head: Vec<Span> = table.columns.iter().map(|column| Span::new(&column.title, Hue::Text.bold())).collect();
-    let has_head = table.columns.iter().any(|column| !column.title.is_empty());
-    has_head.then(|| line(&head)).into_iter().chain(table.rows.iter().map(line)).collect()
+    table.has_head().then(|| line(&head)).into_iter().chain(table.rows.iter().map(line)).collect()
 }
 
 /// Without spaces at its end.

@@ -148,6 +148,16 @@ impl DevicePlan {
         self.reserves.iter().map(|reserve| reserve.bytes).sum()
     }
 
+    /// What it keeps free on purpose, clipped to free memory: that is not an allocation.
+    pub fn kept(&self) -> Bytes {
+        self.reserved().min(self.free - self.needed())
+    }
+
+    /// Memory that is not free: allocated, kept free, and in use by others.
+    pub fn taken(&self) -> Bytes {
+        self.needed() + self.kept() + self.in_use()
+    }
+
     /// Whether it is a GPU that shares RAM, at least in part.
     pub fn shares_ram(&self) -> bool {
         self.kind == DeviceKind::Gpu && self.own < self.total

@@ -116,7 +116,7 @@ impl Outcome {
             Self::LayersInRam => "layers",
             Self::Cpu => "RAM",
             Self::FromDisk => "disk",
-            Self::DoesNotFit => "over",
+            Self::DoesNotFit => "too big",
         }
     }
 

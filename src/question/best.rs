@@ -5,13 +5,13 @@ pub mod arguments;
 mod record;
 
 use super::{About, Question, Stepwise, source};
-use crate::answer::best::{BestRequest, Card, Objective};
-use crate::answer::verdict;
+use crate::answer::best::{BestRequest, Card, Loss, Objective};
+use crate::answer::{Figures, verdict};
 use crate::engine::PlanRequest;
-use crate::page::{Block, Hue, Page, Span};
-use crate::plan::Plan;
+use crate::page::{Block, Column, Hue, Ink, Narrow, Page, Span, Table, width};
+use crate::plan::{Outcome, Plan};
 use crate::settings::{Context, Settings};
-use crate::speed::USABLE;
+use crate::speed::{SpeedRange, Speeds};
 use crate::units::Tokens;
 use record::BestAnswer;
 
@@ -54,16 +54,13 @@ impl Question for Best {
         if let Some(text) = not_as_asked(request, plan) {
             page.text(&text, Hue::Over);
         }
-        page.text(
-            &format!(
-                "Each was planned. Speeds are with an empty cache, then with the context full. Safe leaves {} on every GPU, \
-                 balanced where good weights allow it; best quality and longest context write {USABLE} tok/s or more where \
-                 anything does.{held}",
-                search.margin
-            ),
-            Hue::Text,
-        );
-        cards(found, &request.settings, &mut page);
+        page.text(&format!("Each was planned; bold is what differs from now.{held}"), Hue::Text);
+        if let [first, ..] = found.as_slice() {
+            page.blank();
+            table((request, plan), found, &mut page);
+            options(found, &request.settings, &mut page);
+            card(first, &request.settings, &mut page);
+        }
         match only {
             Some(only) if found.is_empty() && *only != Objective::Safe => {
                 page.text(&format!("{}: no settings were found.", only.title()), Hue::Text);
@@ -101,18 +98,110 @@ pub fn not_as_asked(request: &PlanRequest, plan: &Plan) -> Option<String> {
     })
 }
 
-/// Adds a card for each objective; `asked` is what their options change.
-pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
-    for card in cards {
-        page.choice(Block::Heading(Span::new(&card.title(), Hue::Text.bold())));
-        page.item(&format!("{}; {}. {}", card.headline(), card.room_and_speed(), card.gives_up_text()));
-        card.fastest_text().iter().for_each(|text| page.item(text));
-        card.placement.iter().for_each(|placement| page.item(&placement.reason));
-        card.changes_text().iter().for_each(|changes| page.item(changes));
+/// Adds a row for each card below one for the settings as they are; what differs from those is bold.
+pub fn table((request, plan): (&PlanRequest, &Plan), cards: &[Card], page: &mut Page) {
+    let speeds = Speeds::of(&request.model, &request.machine, plan, 0);
+    let titles = [
+        Column::left("", 0),
+        Column::left("weights", 0),
+        Column::left("KV", 0),
+        Column::right("context", 0),
+        Column::right("≈ tok/s", 0),
+        Column::right("full", 0),
+        Column::right("headroom", 0),
+        Column::left("in RAM", 0),
+        Column::left("first token", 0),
+        Column::left("gives up", 0),
+    ];
+    let now = cells(plan, speeds.as_ref());
+    let row = |name: &str, plan: &Plan, speeds: Option<&Speeds>, first: String, gives_up: String| {
+        let cells = cells(plan, speeds);
+        let ink = |(cell, now): (&String, &String)| {
+            Span::new(cell, if cell == now { Ink::from(Hue::Text) } else { Hue::Text.bold() })
+        };
+        let name = Span::new(name, Hue::of(plan.outcome()).bold());
+        let last = [Span::from(first), Span::new(&gives_up, Hue::Dim)];
+        std::iter::once(name).chain(cells.iter().zip(&now).map(ink)).chain(last).collect::<Vec<_>>()
+    };
+    let of_card = |card: &Card| {
+        let leaves_vram = card.gives_up.iter().any(|loss| matches!(loss, Loss::Vram(_)));
+        let losses = card.gives_up.iter().filter(|loss| !(leaves_vram && matches!(loss, Loss::Layers { .. })));
+        let losses: Vec<&str> = losses.map(Loss::word).collect();
+        let first = card.first_token.map_or_else(String::new, |first| first.whole.to_string());
+        let losses = if losses.is_empty() { "nothing".to_owned() } else { losses.join(", ") };
+        row(&card.title(), &card.plan, card.speeds.as_ref(), first, losses)
+    };
+    let rows = std::iter::once(row("Now", plan, speeds.as_ref(), String::new(), String::new()));
+    let rows = rows.chain(cards.iter().map(of_card)).collect();
+    let table = Table { columns: titles.into(), rows, gap: 2, head: true, narrow: Narrow::Below(7) };
+    let (head, mut rows) = table.in_rows();
+    head.into_iter().for_each(|head| page.push(head));
+    let cards = rows.split_off(1);
+    rows.into_iter().for_each(|now| page.push(now));
+    cards.into_iter().for_each(|card| page.choice(card));
+}
+
+/// Weights, cache, context, both speeds, headroom, and what is in RAM.
+fn cells(plan: &Plan, speeds: Option<&Speeds>) -> [String; 7] {
+    let effect = &plan.settings;
+    let kv = match (effect.cache_type_k, effect.cache_type_v) {
+        (k, v) if k == v => k.to_string(),
+        (k, v) => format!("{k}/{v}"),
+    };
+    let figures = Figures::of(plan, None, speeds);
+    let speed = |range: Option<SpeedRange>| range.map_or_else(|| "–".to_owned(), |range| range.short());
+    [
+        plan.model.file_type.clone().unwrap_or_default(),
+        kv,
+        Tokens(effect.ctx).to_string(),
+        speed(figures.start),
+        speed(figures.full),
+        figures.headroom.map_or_else(|| "–".to_owned(), |left| left.to_string()),
+        in_ram(plan),
+    ]
+}
+
+/// `3 layers`, `12.4 GiB`; nothing where all is in VRAM.
+fn in_ram(plan: &Plan) -> String {
+    match plan.outcome() {
+        Outcome::Vram | Outcome::Tight => String::new(),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => plan.parts_in_ram().to_string(),
+        _ => match plan.layers.len() - plan.on_gpus() {
+            1 => "1 layer".to_owned(),
+            layers => format!("{layers} layers"),
+        },
+    }
+}
+
+/// Adds what there is to say of one card: what it brings, why, what it changes and gives up, its options, and where its file can be
+/// had. `asked` is what its options change.
+pub fn card(card: &Card, asked: &Settings, page: &mut Page) {
+    page.push(Block::Heading(Span::new(&card.title(), Hue::Text.bold())));
+    page.item(&format!("{}; {}.", card.headline(), card.room_and_speed()));
+    page.item(&card.gives_up_text());
+    card.fastest_text().iter().for_each(|text| page.item(text));
+    card.placement.iter().for_each(|placement| page.item(&placement.reason));
+    card.changes_text().iter().for_each(|changes| page.item(changes));
+    card.place_text().iter().for_each(|place| page.item(place));
+    let options = card.options(asked);
+    if !options.is_empty() {
+        page.verbatim(&format!("    {options}"), Hue::Text);
+    }
+}
+
+/// Adds the options of every card.
+fn options(cards: &[Card], asked: &Settings, page: &mut Page) {
+    let rows = cards.iter().filter_map(|card| {
         let options = card.options(asked);
-        if !options.is_empty() {
-            page.verbatim(&format!("    {options}"), Hue::Text);
-        }
+        (!options.is_empty()).then(|| (card.title(), options))
+    });
+    let rows: Vec<(String, String)> = rows.collect();
+    let names = rows.iter().map(|(title, _)| width(title)).max().unwrap_or(0);
+    if !rows.is_empty() {
+        page.blank();
+    }
+    for (title, options) in rows {
+        page.verbatim(&format!("{title:<names$}  {options}"), Hue::Text);
     }
 }
 

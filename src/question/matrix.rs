@@ -11,9 +11,11 @@ use serde::Serialize;
 use super::figures::{COLUMNS, CellRecord, LAST_COLUMNS, first_cells, last_cells};
 use super::json_value::JsonValue;
 use super::{About, Question, Stepwise, source};
+use crate::answer::glance::uncapitalised;
 use crate::answer::sweep::{Axis, AxisKind, Matrix, PlanFigures};
 use crate::engine::PlanRequest;
 use crate::export::{Caption, PlanSource, csv, svg};
+use crate::page::palette::sign;
 use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::plan::Outcome;
 use crate::speed::Speeds;
@@ -187,14 +189,17 @@ impl AxisRecord {
     }
 }
 
-/// Plans over two axes as a table of verdicts and shares.
+/// Plans over two axes as a table of speeds.
 fn page(about: About<'_>, matrix: &Matrix) -> Page {
     let mut page = Page::default();
     let (names, values) = (matrix.rows.shown(), matrix.columns.shown());
     let head = Column::right(matrix.rows.title(), 13);
     let columns = std::iter::once(head).chain(values.iter().map(|value| Column::right(value, 9))).collect();
     let cell = |row: usize, column: usize| match matrix.cell(row, column) {
-        Some(Ok(figures)) => Span::new(&share(figures), Hue::of(figures.outcome)),
+        Some(Ok(figures)) => {
+            let (sign, hue) = sign(figures.outcome);
+            Span::new(&format!("{sign} {}", figures.cell()), hue)
+        }
         _ => Span::new("refused", Hue::Over),
     };
     let row = |(row, name): (usize, &String)| {
@@ -202,28 +207,27 @@ fn page(about: About<'_>, matrix: &Matrix) -> Page {
         std::iter::once(Span::from(name.as_str())).chain(cells).collect()
     };
     let rows = names.iter().enumerate().map(row).collect();
-    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Split }));
-    let has = |outcome| matrix.cells.iter().flatten().any(|figures| figures.outcome == outcome);
-    let of = |outcome, text| if has(outcome) { text } else { "" };
-    let parts = of(Outcome::PartsInRam, " parts: layers on GPU, parts of them in RAM;");
-    let experts = of(Outcome::ExpertsInRam, " experts: layers on GPU, experts in RAM;");
-    let tight = of(Outcome::Tight, " tight: the same, with little room for the driver;");
-    let disk = of(Outcome::FromDisk, " disk: read from the file for every token;");
-    let legend = format!(
-        "VRAM: all in VRAM;{tight}{parts}{experts} %: share of the memory on GPU; RAM: nothing on GPU;{disk} over: does not fit"
-    );
+    page.push(Block::Table(Table { columns, rows, gap: 2, head: true, narrow: Narrow::Split }));
     page.blank();
-    page.text(&format!("{} by {}. {legend}.", matrix.rows.title(), matrix.columns.title()), Hue::Text);
+    let (rows, columns) = (matrix.rows.title(), matrix.columns.title());
+    page.text(&format!("Tokens per second with an empty cache, {rows} by {columns}. {}", signs(matrix)), Hue::Text);
     source(about.plan, &mut page);
     page
 }
 
-fn share(figures: &PlanFigures) -> String {
-    // never rounded to 0 or 100
-    let share = || format!("{:.0} %", (figures.on_gpu.0 * 100.0).clamp(1.0, 99.0));
-    match figures.outcome {
-        Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} {}", figures.outcome.short(), share()),
-        Outcome::LayersInRam => share(),
-        other => other.short().to_owned(),
+/// What the signs in the cells mean.
+fn signs(matrix: &Matrix) -> String {
+    let mut outcomes: Vec<Outcome> = matrix.cells.iter().flatten().map(|figures| figures.outcome).collect();
+    outcomes.sort_unstable();
+    outcomes.dedup();
+    let mut signs: Vec<(&str, Vec<String>)> = Vec::new();
+    for outcome in outcomes {
+        let (sign, word) = (sign(outcome).0, uncapitalised(outcome.headline()));
+        match signs.iter_mut().find(|(known, _)| *known == sign) {
+            Some((_, words)) => words.push(word),
+            None => signs.push((sign, vec![word])),
+        }
     }
+    let signs: Vec<String> = signs.into_iter().map(|(sign, words)| format!("{sign} {}", words.join(" or "))).collect();
+    if signs.is_empty() { String::new() } else { format!("{}.", signs.join("; ")) }
 }

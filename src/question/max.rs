@@ -156,14 +156,14 @@ fn of_knob(
             let beyond = beyond.as_ref();
             let lack = beyond.filter(|beyond| goal != Goal::Vram || beyond.outcome() <= Outcome::Tight);
             let lack = lack.filter(|beyond| beyond.outcome() < Outcome::FromDisk).and_then(verdict::lack_of_room);
-            let kept = if lack.is_some() { format!("{kept} and the margin kept free") } else { kept };
+            let kept = if lack.is_some() { format!("{kept} and enough kept free") } else { kept };
             let most = format!("{} {}", knob.title(), Tokens(largest.value));
             let next = largest.next.map(|next| at_next(Tokens(next), lack.as_deref(), beyond, plan.layers.len()));
             let option = format!("--{} {}", knob.name(), largest.value);
             reached(&most, &kept, next.as_deref(), &largest.plan, &option, &mut page);
         }
         Err(OutOfReach { least, held, lacks_room }) => {
-            let lacks = if *lacks_room { "the margin is not kept free".to_owned() } else { lacks };
+            let lacks = if *lacks_room { "not enough is kept free".to_owned() } else { lacks };
             out_of_reach(&format!("{} {}", knob.title(), Tokens(*least)), &lacks, &mut page);
             if let Some(held) = held {
                 page.text(held, Hue::Text);

@@ -144,7 +144,7 @@ fn page(about: About<'_>, sweep: &Sweep) -> Page {
         row
     };
     let rows = sweep.points.iter().map(|point| row(point.value, &point.figures)).collect();
-    page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Below(3) }));
+    page.push(Block::Table(Table { columns, rows, gap: 1, head: true, narrow: Narrow::Below(3) }));
     if !sweep.thresholds.is_empty() {
         page.heading("Thresholds");
         sweep.thresholds.iter().for_each(|threshold| page.item(&threshold.description(knob)));

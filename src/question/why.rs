@@ -182,7 +182,7 @@ pub fn memory_users(users: &[MemoryUser], page: &mut Page) {
     };
     let columns = vec![Column::left("", 5), Column::right("", 10), Column::left("", 0)];
     let rows = users.iter().map(row).collect();
-    page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Cut(2) }));
+    page.push(Block::Table(Table { columns, rows, gap: 1, head: true, narrow: Narrow::Cut(2) }));
 }
 
 /// Adds what the fit keeps free of each GPU, and for what.

@@ -204,7 +204,9 @@ impl Host {
             (Response::Ignored, Command::Help) => Response::over(HelpPage::of(screen.scopes())),
             (Response::Ignored, _) => {
                 if let Some(scroll) = screen.scroll() {
-                    *scroll = scrolled(*scroll, command);
+                    // a line of the page before stays
+                    let page = self.app.panels.regions.page_lines().saturating_sub(1);
+                    *scroll = scrolled(*scroll, page, command);
                 }
                 Response::STAY
             }

@@ -14,7 +14,7 @@ use super::screen::Screen;
 use super::screens::entry::ValueEntry;
 use super::view::footer::{self, PlacedWord};
 use super::view::memory::DeviceRows;
-use super::view::{graph, header, layers};
+use super::view::{graph, header, layers, verdict};
 use super::widget::slider;
 use crate::plan::{DevicePlan, Plan};
 use crate::settings::knob::Knob;
@@ -45,6 +45,7 @@ pub fn press(app: &mut App, command: Command) -> Vec<Effect> {
         Command::Theme => app.theme = app.theme.next_tone(),
         Command::Undo => app.undo(),
         Command::Redo => app.redo(),
+        Command::FirstWay | Command::SecondWay | Command::ThirdWay => help(app, command),
         Command::Freeze => return app.freeze(),
         Command::CopyValue => return copy_value(app),
         Command::Back => {
@@ -69,6 +70,7 @@ pub fn typed(app: &App, key: KeyEvent) -> Option<Box<dyn Screen>> {
 pub fn mouse(app: &mut App, gesture: Gesture, at: Position) -> Option<Command> {
     match gesture {
         Gesture::Down if app.panels.regions.header.contains(at) => return header::of(app).command_at(at.x),
+        Gesture::Down if app.panels.regions.verdict.contains(at) => return verdict::way_at(app, at),
         Gesture::Down => {
             app.notice = None;
             mouse_down(app, at);
@@ -82,6 +84,18 @@ pub fn mouse(app: &mut App, gesture: Gesture, at: Position) -> Option<Command> {
         Gesture::WheelUp | Gesture::WheelDown => wheel(app, gesture == Gesture::WheelUp, at),
     }
     None
+}
+
+/// Makes one of the changes that the verdict names.
+fn help(app: &mut App, command: Command) {
+    let way = verdict::WAYS.iter().position(|way| *way == command).unwrap_or_default();
+    let known = app.request.known_limits().found().map(|limits| limits.remedies.get(way).cloned());
+    let then = known.map(|way| way.and_then(|way| app.request.plan_request()?.after(&way.change)));
+    match then {
+        Some(Some(then)) => app.apply_request(then),
+        Some(None) => app.notice = Some("There is no such change: the rows of the verdict have their keys.".to_owned()),
+        None => app.notice = Some("What would help is still being computed.".to_owned()),
+    }
 }
 
 /// Copies the value under the cursor as it is shown: with all its digits, so that it can be pasted back.

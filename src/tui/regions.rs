@@ -13,6 +13,11 @@ const MIN_BELOW: u16 = 8;
 /// Minimum rows of the layers panel.
 const MIN_LAYERS_ROWS: u16 = 8;
 
+/// Rows of the figures and their titles.
+const FIGURES_ROWS: u16 = 2;
+/// From so many rows on, panels below one another have their usual heights.
+const ROOMY: u16 = 28;
+
 /// The parts of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -92,6 +97,8 @@ pub struct Regions {
     pub layers: Rect,
     pub memory: Rect,
     pub graph: Rect,
+    /// The line of figures with its titles, below the header; empty on a tabbed screen, where the verdict begins with it.
+    pub figures: Rect,
     pub verdict: Rect,
     pub footer: Rect,
 }
@@ -110,6 +117,7 @@ impl Regions {
             layers: none,
             memory: none,
             graph: none,
+            figures: none,
             verdict: none,
             footer: none,
         };
@@ -132,19 +140,14 @@ impl Regions {
         regions.shape = ScreenLayout::Columns;
         let left_width = if columns < 100 { columns * 19 / 40 } else { (columns * 2 / 5).clamp(44, 68) };
         let wide = columns >= 100 && rows >= 28;
-        let (left, right, below) = if wide {
-            let (left, right) = cut_left(body, left_width);
-            let verdict = if rows >= 36 { 6 } else { 5 };
-            let (right, below) = cut_top(right, right.height - verdict);
-            (left, right, below)
-        } else {
-            let (body, below) = cut_top(body, body.height - 4);
-            let (left, right) = cut_left(body, left_width);
-            (left, right, below)
-        };
+        let (figures, body) = cut_top(body, FIGURES_ROWS);
+        regions.figures = figures;
+        let (body, below) = cut_top(body, body.height - verdict_rows(rows));
+        let (left, right) = cut_left(body, left_width);
         let spread = 2 * knobs + 3;
         let roomy = rows >= 40 && spread <= left.height / 2;
-        let knobs_height = if roomy { spread } else { (knobs + 2).min(left.height - MIN_BELOW) };
+        let min_below = if rows < ROOMY { MIN_BELOW - 2 } else { MIN_BELOW };
+        let knobs_height = if roomy { spread } else { (knobs + 2).min(left.height - min_below) };
         (regions.knobs, regions.graph) = cut_top(left, knobs_height);
         let layers_height = if wide { (right.height / 2).max(MIN_LAYERS_ROWS) } else { MIN_LAYERS_ROWS };
         (regions.layers, regions.memory) = cut_top(right, layers_height);
@@ -209,6 +212,11 @@ impl Regions {
         // fill the height rather than leave a single row of the background above or below
         let rows = if max - rows <= 2 { max } else { rows };
         Rect::new((self.screen.width - columns) / 2, (max - rows) / 2, columns, rows)
+    }
+
+    /// Lines of an overlay that fills the height.
+    pub fn page_lines(&self) -> u16 {
+        self.overlay(u16::MAX, u16::MAX).height.saturating_sub(2)
     }
 
     /// The panel at (`x`, `y`); on a tabbed screen `lower` is the one shown below.
@@ -277,6 +285,16 @@ const fn footer_rows(columns: u16, rows: u16) -> u16 {
     }
 }
 
+/// Rows of the verdict: two of a sentence and its remedies, and notes where there is room. The first one is its frame's.
+const fn verdict_rows(rows: u16) -> u16 {
+    match rows {
+        45.. => 9,
+        36.. => 8,
+        ROOMY.. => 6,
+        _ => 5,
+    }
+}
+
 fn cut_top(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
@@ -297,7 +315,14 @@ mod tests {
         #[test]
         fn parts_stay_on_the_screen_and_apart(columns in 0u16..400, rows in 0u16..200, knobs in 0usize..30) {
             let regions = Regions::of(columns, rows, knobs);
-            let mut parts = vec![regions.header, regions.knobs, regions.verdict, regions.footer, regions.layers];
+            let mut parts = vec![
+                regions.header,
+                regions.figures,
+                regions.knobs,
+                regions.verdict,
+                regions.footer,
+                regions.layers,
+            ];
             if regions.shape == ScreenLayout::Columns {
                 parts.extend([regions.memory, regions.graph]);
             }

@@ -204,13 +204,13 @@ impl Response {
     }
 }
 
-/// The scroll position after `command`; drawing clamps it to the length of the page.
-pub const fn scrolled(scroll: u16, command: Command) -> u16 {
+/// The scroll position after `command`, where so many lines are a page; drawing clamps it to the length of the text.
+pub const fn scrolled(scroll: u16, page: u16, command: Command) -> u16 {
     match command {
         Command::Up => scroll.saturating_sub(1),
         Command::Down => scroll.saturating_add(1),
-        Command::PageUp => scroll.saturating_sub(10),
-        Command::PageDown => scroll.saturating_add(10),
+        Command::PageUp => scroll.saturating_sub(page),
+        Command::PageDown => scroll.saturating_add(page),
         Command::First => 0,
         Command::Last => u16::MAX / 2,
         _ => scroll,

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!  plimsoll  Llama 3.1 8B · Q4_K_M · 8.0 B · 4.6 GiB        Ollama ≤ 0.24       RTX 3090 · 64 GiB   ? help   header
+//!                    on GPU       ≈ tok/s     when full   VRAM ctx   headroom                               figures
+//!  ▲ Layers in RAM  27 of 33    58 (41–70)    44 (33–52)     24 576   -410 MiB
 //! ╭ Knobs ────────────── knobs ╮╭ Layers ──────────────────────────────────────────────────────── layers ╮
 //! │▸ context    ├━━━●──┊┄┤ 8192││ ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁                            █  │
 //! │  parallel   ├●──────┊┤    1││ ████████████████████████████████████████                            █  │
@@ -10,9 +12,10 @@
 //! ╭ Graph ────────────── graph ╮╭ Memory ──────────────────────────────────────────────────────── memory ╮
 //! │  full      ████      560 MiB││ GPU0 RTX 3090 ██ weights ███▓▓ cache ▓▓▒▒░░·········  21.9 of 24.0 GiB │
 //! │  partial   ██████    669 MiB│╰─────────────────────────────────────────────────────────────────────────╯
-//! │  attention scores    512 MiB│╭ Verdict ────────────────────────────────────────────────────── verdict ╮
-//! │    4·B·C·H                  ││ Split: 6 of 33 layers run from RAM. A context of 24 576 keeps all.      │
-//! ╰────────────────────────────╯╰─────────────────────────────────────────────────────────────────────────╯
+//! │  attention scores    512 MiB│╰─────────────────────────────────────────────────────────────────────────╯
+//! ─ Verdict ───────────────────────────────────────────────────────────────────────────────────── verdict ─
+//!  At 65 536 tokens, f16 KV: 6 of 33 layers are in RAM.
+//!  F2  --ctx 24576  all in VRAM  ≈ 130 tok/s  40 960 tokens less
 //! ↑↓ knob  ←→ change  ⇧←→ fine  m max that fits  …                                                      footer
 //! ```
 //!
@@ -56,7 +59,9 @@ pub fn panels(app: &App, scopes: &[Scope], buffer: &mut Buffer) {
             backdrop::dim(buffer, area, app.theme);
         }
     }
-    verdict::draw_in(app, app.panels.regions.verdict, scopes, buffer);
+    verdict::draw_figures(app, app.panels.regions.figures, buffer);
+    let form = verdict::Form::of(app.panels.regions.shape);
+    verdict::draw_in(app, app.panels.regions.verdict, form, scopes, buffer);
 }
 
 /// The tabs of panels that share an area; the visible one is highlighted.

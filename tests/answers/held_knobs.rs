@@ -19,7 +19,7 @@ use super::{any_engine, machine, model, one_gpu, request, settings};
 use crate::laws;
 
 fn question(held: &[Knob]) -> BestRequest {
-    BestRequest { held: held.to_vec(), margin: DEFAULT_MARGIN, minimums: Minimums::default() }
+    BestRequest { held: held.to_vec(), margin: DEFAULT_MARGIN, minimums: Minimums::default(), prefers_published: false }
 }
 
 proptest! {

@@ -61,7 +61,12 @@ fn full_ram_is_said_and_not_offered() {
     let free = all.plan().unwrap();
     assert_eq!(figures(&free), figures(&plan));
     assert!(Goal::AtLeast(0).is_met_by(&free) && !is_short(&free));
-    let question = BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, minimums: Minimums::default() };
+    let question = BestRequest {
+        held: Vec::new(),
+        margin: DEFAULT_MARGIN,
+        minimums: Minimums::default(),
+        prefers_published: false,
+    };
     for card in full.best(&plan, &question) {
         assert!(!is_short(&card.plan), "{}", card.headline());
     }

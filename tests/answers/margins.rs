@@ -110,7 +110,7 @@ proptest! {
             let slower = prompt(&request, &plan).zip(prompt(&remedy.then, &then)).map(|(now, then)| now / then);
             prop_assert_eq!(cost.contains("prompts take"), slower.is_some_and(|times| times >= 1.1), "{}", cost);
         }
-        for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, minimums: Minimums::default() }) {
+        for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, minimums: Minimums::default(), prefers_published: false }) {
             // one may have less left than the fit keeps, as it says
             prop_assert!(loads_beside_drivers(&card.plan), "{}: {}", entry.name, card.headline());
         }

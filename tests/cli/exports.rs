@@ -75,7 +75,7 @@ fn a_llama_server_command_is_pinned() {
         .stdout(contains("# pinned as llama-server's fit decides for this machine: -c -ngl\n"))
         .stdout(contains(" -ngl "));
     let own = export(&["--as", "llama-server"]).success();
-    own.stdout(contains("# not pinned: the command is Ollama's own\n"));
+    own.stdout(contains("# pinned as llama-server's fit decides for this machine: "));
     let refused = export(&["--as", "json"]).code(2);
     refused.stderr(contains("--pin: json has no such options: use it with --as llama-server"));
 }

@@ -77,6 +77,32 @@ fn what_to_type_leads_to_the_file_that_is_planned() {
     assert!(found >= 10, "{found} of {}", models.len());
 }
 
+/// What can be had stands before what is to be made, and every row says from where.
+#[test]
+fn what_is_to_be_made_stands_below_and_says_so() {
+    let models = listed(&[]);
+    let text = [Use::Chat, Use::Code, Use::Reasoning, Use::Vision];
+    let mut of_what_runs = Vec::new();
+    for model in &models {
+        let entry = catalogue::find(model["name"].as_str().unwrap()).unwrap();
+        let to_be_made = model["to_be_made"].as_bool().unwrap();
+        assert_eq!((model["place"].is_null(), model["pull"].is_null()), (to_be_made, to_be_made), "{model}");
+        match (model["place"]["tag"].as_str(), model["place"]["repository"].as_str(), &model["pull"]) {
+            (Some(tag), None, pull) => assert_eq!(*pull, format!("ollama pull {tag}")),
+            (None, Some(repository), pull) => {
+                let file = model["place"]["file"].as_str().unwrap();
+                assert_eq!(*pull, format!("llama-server -hf {repository}:{file}"));
+            }
+            (tag, repository, _) => assert!(to_be_made && tag.is_none() && repository.is_none(), "{model}"),
+        }
+        let runs = speed(model) >= 10.0 && !["from-disk", "does-not-fit"].contains(&model["outcome"].as_str().unwrap());
+        if runs && entry.uses.iter().any(|use_| text.contains(use_)) {
+            of_what_runs.push(to_be_made);
+        }
+    }
+    assert!(of_what_runs.is_sorted() && of_what_runs.contains(&false), "{of_what_runs:?}");
+}
+
 #[test]
 fn comma_separated_values_have_a_line_for_each_model() {
     let sandbox = Sandbox::new();

@@ -10,6 +10,7 @@ use super::{BestRequest, Objective};
 use crate::answer::change::width;
 use crate::answer::quality::{self, TRAINED_IN};
 use crate::answer::{Change, Goal};
+use crate::catalogue;
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
@@ -359,6 +360,21 @@ impl BestSearch<'_> {
                 (true, false) => types.narrower.push(of),
                 (false, _) if self.question.minimums.quant.is_none() => types.last_resorts.push(of),
                 (false, _) => {}
+            }
+        }
+        if self.question.prefers_published {
+            let entry = self.request.opened.entry.as_deref().and_then(catalogue::find);
+            let quantisation = |of: &Type| match of {
+                Type::AsItIs => own,
+                Type::Quantised(to) => Some(*to),
+            };
+            let is_published = |of: &Type| {
+                entry.as_ref().zip(quantisation(of)).is_some_and(|(entry, to)| entry.place(to.name()).is_some())
+            };
+            for some in [&mut types.good, &mut types.narrower, &mut types.last_resorts] {
+                if some.iter().any(is_published) {
+                    some.retain(is_published);
+                }
             }
         }
         types

@@ -8,8 +8,10 @@ use serde::Serialize;
 
 use super::candidates::{BestSearch, Candidate, USEFUL};
 use super::{Loss, Objective};
+use crate::answer::glance::uncapitalised;
 use crate::answer::quality;
 use crate::answer::verdict::{capitalised, headline, in_ram, margin};
+use crate::catalogue::{self, Place};
 use crate::engine::PlanRequest;
 use crate::model::mixture::Quantisation;
 use crate::plan::{Outcome, Plan};
@@ -165,8 +167,7 @@ impl Card {
         let fill = self.fill?;
         let speed = Speed::of(&self.request.model, &self.request.machine, &self.plan, fill)?;
         let poorer = self.poorer.map_or_else(String::new, |Poorer { quant, outcome, speed }| {
-            let headline = outcome.headline();
-            let place = headline.get(..1).unwrap_or_default().to_lowercase() + headline.get(1..).unwrap_or_default();
+            let place = uncapitalised(outcome.headline());
             format!(" A poorer quantisation than --min-quant allows would give more: {quant} {speed}, {place}.")
         });
         Some(format!("Fastest with {} tokens in the cache: {speed}.{poorer}", Tokens(fill)))
@@ -215,6 +216,26 @@ impl Card {
         });
         let each: Vec<String> = each.collect();
         (!each.is_empty()).then(|| format!("Changes {}.", each.join("; ")))
+    }
+
+    /// Of a model of the catalogue, where it can be had so; none of others, and if no such place is known.
+    pub fn place(&self) -> Option<Place> {
+        let entry = catalogue::find(self.request.opened.entry.as_deref()?)?;
+        entry.place(self.plan.model.file_type.as_deref()?)
+    }
+
+    /// Whether it is of the catalogue and no place is known that has it so.
+    pub fn is_to_be_made(&self) -> bool {
+        self.request.opened.entry.is_some() && self.place().is_none()
+    }
+
+    /// `To have it: ollama pull qwen3:8b.`, or that it is to be made; none of other models.
+    pub fn place_text(&self) -> Option<String> {
+        if self.is_to_be_made() {
+            let quantisation = self.plan.model.file_type.as_deref().unwrap_or("this quantisation");
+            return Some(format!("To be made: no file in {quantisation} is known. Convert the model and quantise it."));
+        }
+        self.place().map(|place| format!("To have it: {}.", place.command()))
     }
 
     /// The command line options that turn `asked` into these settings.

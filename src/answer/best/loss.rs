@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::answer::glance::uncapitalised;
 use crate::answer::quality;
 use crate::engine::PlanRequest;
 use crate::plan::{Outcome, Plan};
@@ -137,6 +138,21 @@ impl Loss {
         losses
     }
 
+    /// What is given up, in a word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Vram(_) => "VRAM alone",
+            Self::Layers { .. } => "GPU layers",
+            Self::Speed { .. } => "speed",
+            Self::SpeedWhenFull { .. } => "full speed",
+            Self::Prompts { .. } => "prompts",
+            Self::Context { .. } => "context",
+            Self::Quantisation { .. } => "weights",
+            Self::CacheType { .. } => "KV",
+            Self::Margin { .. } => "headroom",
+        }
+    }
+
     /// Its name in JSON.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -158,7 +174,7 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vram(outcome) => {
-                write!(f, "running from VRAM alone: {}", outcome.headline().to_lowercase().replace("ram", "RAM"))
+                write!(f, "running from VRAM alone: {}", uncapitalised(outcome.headline()))
             }
             Self::Layers { from, to } => write!(f, "layers on GPU: {to} instead of {from}"),
             Self::Speed { from, to, depth: 0 } => write!(f, "speed: {to} instead of ≈ {}", from.cell()),
@@ -176,7 +192,7 @@ impl fmt::Display for Loss {
             Self::Context { from, to } => write!(f, "{} of {} tokens of context", Tokens(from - to), Tokens(*from)),
             Self::Quantisation { from, to } => write!(f, "precise weights: {to} instead of {from}"),
             Self::CacheType { from, to } => write!(f, "a precise KV cache: {to} instead of {from}"),
-            Self::Margin { from, to } => write!(f, "margin: {to} instead of {from} left"),
+            Self::Margin { from, to } => write!(f, "headroom: {to} instead of {from}"),
         }
     }
 }

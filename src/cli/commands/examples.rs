@@ -116,6 +116,18 @@ Examples:
 Catalogue models are planned from built-in descriptions: nothing is downloaded. Of a repository the header of one file is
 fetched, by default of the one that plan would take; the others are planned by the names and sizes of their files.";
 
+pub(super) const LIST_COLUMNS: &str = "\
+Columns:
+  best       the quantisation that suits this machine best, as best's row balanced has it: of those that can be had, where
+             any can. * marks what is to be made, as no file of it is known
+  VRAM ctx   the largest context with all in VRAM
+  verdict    VRAM; tight: its driver may lack room; layers, experts or parts: these run from RAM, with the share of memory
+             on GPU; mixed: whole layers, and experts of others; RAM: no GPU; disk: read again for every token; too big
+  vision, audio (V, A)   it reads images or sounds, and its projector is planned with it
+  read       tokens that an encoder reads in a second
+Order: what runs at 10 tok/s or more first, then what can be had; of that the most capable by size and age (half a year
+counts as twice the size) and by what its quantisation loses.";
+
 pub(super) const DEVICES_EXAMPLES: &str = "\
 Examples:
   plimsoll devices                               this machine

@@ -99,7 +99,7 @@ pub(in crate::cli) fn text(config: &Config, variable: &dyn Fn(&str) -> Option<St
     let row = |KeyRecord { key, value, by }| vec![key.into(), value.into(), by.into()];
     let columns = ["key", "value", "set by"].map(|title| Column::left(title, 0)).to_vec();
     let rows = keys(config, variable).into_iter().map(row).collect();
-    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Keep }));
+    page.push(Block::Table(Table { columns, rows, gap: 2, head: true, narrow: Narrow::Keep }));
     page.blank();
     page.text("An option of the same name stands over each of these.", Hue::Text);
     style.report(&page)

@@ -349,7 +349,7 @@ impl<'a> PlacedModel<'a> {
     fn margin(&self, gpu: usize) -> Option<(Reserve, FitMargin)> {
         let place = self.params.gpus.iter().position(|used| *used == gpu).filter(|_| self.params.is_fitted)?;
         let margin = self.params.margins.explained(place, gpu, self.machine.gpus.len());
-        Some((Reserve { name: "fit margin", bytes: margin.left() }, margin))
+        Some((Reserve { name: "kept free by the fit", bytes: margin.left() }, margin))
     }
 }
 

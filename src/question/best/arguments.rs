@@ -49,13 +49,17 @@ pub struct BestArgs {
 
 impl Arguments for BestArgs {
     type Question = Best;
-    const ABOUT: &'static str = "Suggest the best settings with all layers on GPU: the largest context, the most parallel \
-                                 sequences, the most precise KV cache. Knobs that are given stay as they are";
+    const ABOUT: &'static str = "Suggest the best settings, a row each: balanced, the fastest, the best quality, the longest \
+                                 context, the fastest prompts, a faster placement, and safe. Knobs that are given stay as \
+                                 they are";
     const EXAMPLES: &'static str = "\
+Balanced: what most would take. Safe leaves --margin on every GPU, and balanced too where good weights allow it. Best
+quality and longest context write 5 tok/s or more where anything does. A row is the best of its name at its context.
+
 Examples:
   plimsoll best model.gguf
   plimsoll best model.gguf --ctx 32768 --gpu \"RTX 3060\"     with this context
-  plimsoll best model.gguf --for ctx --parallel 4 --json | jq .wishes";
+  plimsoll best model.gguf --for quality --parallel 4 --json | jq .cards";
 
     fn form(&self) -> Form {
         self.form.form()
@@ -68,7 +72,7 @@ Examples:
         }
         let margin = self.margin.or(given.margin).unwrap_or(DEFAULT_MARGIN);
         let minimums = self.minimums.over(given.minimums);
-        let search = BestRequest { held: given.knobs.clone(), margin, minimums };
+        let search = BestRequest { held: given.knobs.clone(), margin, minimums, prefers_published: false };
         Ok(Best { search, only: self.objective })
     }
 }

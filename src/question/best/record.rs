@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss, Poorer};
 use crate::answer::sweep::PlanFigures;
+use crate::catalogue::Place;
 use crate::export::{PlanSource, csv, record};
 use crate::plan::Outcome;
 use crate::question::About;
@@ -38,8 +39,20 @@ impl<'a> BestAnswer<'a> {
 /// A line for each card.
 pub(super) fn csv(asked: &Settings, cards: &[Card]) -> String {
     let row = |card: &Card| {
-        let CardRecord { names, outcome, ctx, cache_type_k, cache_type_v, quant, margin, loss, options, plan, .. } =
-            CardRecord::of(card, asked);
+        let CardRecord {
+            names,
+            outcome,
+            ctx,
+            cache_type_k,
+            cache_type_v,
+            quant,
+            margin,
+            loss,
+            options,
+            plan,
+            place,
+            ..
+        } = CardRecord::of(card, asked);
         let speed = plan.speed.map(|speed| format!("{:.2}", speed.tokens_per_second));
         [
             names.join(" "),
@@ -52,6 +65,7 @@ pub(super) fn csv(asked: &Settings, cards: &[Card]) -> String {
             csv::cell(speed),
             format!("{loss:.4}"),
             options,
+            csv::cell(place.map(|place| place.command())),
         ]
     };
     let columns = [
@@ -65,6 +79,7 @@ pub(super) fn csv(asked: &Settings, cards: &[Card]) -> String {
         "tokens_per_second",
         "loss",
         "options",
+        "pull",
     ];
     csv::table(columns, cards.iter().map(row))
 }
@@ -81,6 +96,11 @@ record! {
         quant: Option<&'a str> = card.plan.model.file_type.as_deref(),
         /// What the fullest GPU has left; null without one.
         margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above()),
+        /// Of a model of the catalogue, the tag in Ollama's library, or the repository on Hugging Face with the file's
+        /// quantisation there, that has it so; null if none is known, and of other models.
+        place: Option<Place> = card.place(),
+        /// Whether it is of the catalogue and no place is known that has it so: it is converted and quantised first.
+        to_be_made: bool = card.is_to_be_made(),
         /// When the first token of an answer comes; null where that cannot be known.
         first_token: Option<FirstToken> = card.first_token,
         /// Why its placement is faster than the engine's; null where the engine decides.

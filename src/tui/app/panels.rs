@@ -49,7 +49,7 @@ impl Panels {
 
     /// Whether the verdict has no room for notes.
     pub(crate) const fn notes_are_hidden(&self) -> bool {
-        const ROOMY: u16 = 5;
+        const ROOMY: u16 = 8;
         self.regions.verdict.height < ROOMY
     }
 

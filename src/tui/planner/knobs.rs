@@ -69,8 +69,8 @@ pub(crate) fn set_limits(app: &mut App, limits: KnobLimits) {
 fn set_to_limit(app: &mut App, goal: Goal) {
     let knob = app.panels.knobs.focus;
     let (limit, kept) = match goal {
-        Goal::AllLayers => (app.request.assigned_limit(knob), "all layers on GPU and the margin free"),
-        _ => (app.request.limit(knob), "all in VRAM and the margin free"),
+        Goal::AllLayers => (app.request.assigned_limit(knob), "all layers on GPU and enough kept free"),
+        _ => (app.request.limit(knob), "all in VRAM and enough kept free"),
     };
     match limit {
         Some(most) => app.set_knob(knob, most),
@@ -90,7 +90,7 @@ fn set_to_limit(app: &mut App, goal: Goal) {
             app.notice = Some("Still computing what fits; press it again in a moment.".to_owned());
         }
         None if knob == Knob::CpuMoe => {
-            let text = "Not even with the experts of all layers in RAM does the rest leave GPUs their margin.";
+            let text = "Not even with the experts of all layers in RAM is enough kept free of GPUs.";
             app.notice = Some(text.to_owned());
         }
         None if knob == Knob::Quant => {

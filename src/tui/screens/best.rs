@@ -2,7 +2,7 @@
 
 use crate::answer::best::{BestRequest, Card, DEFAULT_MARGIN};
 use crate::page::{Hue, Page};
-use crate::question::best::{Best, cards, nothing_is_safe, nothing_runs};
+use crate::question::best::{Best, card, nothing_is_safe, nothing_runs, table};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App};
 use crate::tui::effect::Effect;
@@ -31,6 +31,7 @@ impl App {
             held: self.panels.knobs.held.clone(),
             margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN),
             minimums: self.preferences.minimums,
+            prefers_published: false,
         }
     }
 }
@@ -88,14 +89,17 @@ impl Screen for BestPage {
 fn page(app: &App, source: &str, best: &BestPage) -> Page {
     let mut page = Page::default();
     let question = app.best_request();
-    let safe = format!(
-        "Speeds are with an empty cache, then with the context full. Safe leaves {} on every GPU, balanced where good weights \
-         allow it. Enter applies the selected card, u undoes it.",
-        question.margin
+    page.text(
+        "Each was planned; bold is what differs from now. Enter applies the selected row, u undoes it.",
+        Hue::Dim,
     );
-    page.text(&safe, Hue::Dim);
     page.text(&held(app), Hue::Dim);
-    cards(&best.cards, &app.request.settings, &mut page);
+    let now = app.request.plan_request().zip(app.request.plan.as_deref());
+    if let Some((request, plan)) = now.filter(|_| !best.cards.is_empty()) {
+        page.blank();
+        table((&request, plan), &best.cards, &mut page);
+    }
+    best.cards.get(best.chosen).iter().for_each(|chosen| card(chosen, &app.request.settings, &mut page));
     match best.progress {
         AnswerState::Working => {
             page.blank();

@@ -27,6 +27,9 @@ use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::field::{Text, TextEntry};
 use crate::tui::widget::page::Overlay;
 
+/// Figures that a page key passes.
+const ROWS_OF_A_PAGE: u16 = 10;
+
 /// Widths of a bar's name, of a row's name, and of a figure.
 const NAME: usize = 9;
 const PART: usize = 20;
@@ -122,7 +125,7 @@ impl Screen for CheckPage {
                 self.explained = (self.explained != Some(row)).then_some(row);
             }
             (VerifyState::Ready(_), _) => {
-                let at = scrolled(u16::try_from(self.at).unwrap_or(u16::MAX), command);
+                let at = scrolled(u16::try_from(self.at).unwrap_or(u16::MAX), ROWS_OF_A_PAGE, command);
                 self.at = usize::from(at).min(self.rows().len());
             }
             _ => {}

@@ -287,7 +287,7 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
     };
     let columns = vec![Column::left("", 30), Column::left("", 7), Column::left("", 19), Column::right("", 9)];
     let rows = tensors.iter().map(row).collect();
-    page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Cut(0) }));
+    page.push(Block::Table(Table { columns, rows, gap: 1, head: true, narrow: Narrow::Cut(0) }));
 }
 
 fn tensors_of<'a>(model: &'a Model, plan: &Plan, index: usize) -> Vec<&'a Tensor> {

@@ -278,7 +278,8 @@ impl MachineScreen {
         if places.memory.height > 4 {
             memory::draw_in(app, places.memory, false, buffer);
         }
-        verdict::draw_in(app, places.verdict, &[], buffer);
+        let form = if places.verdict.height > 3 { verdict::Form::Frame } else { verdict::Form::Bare };
+        verdict::draw_in(app, places.verdict, form, &[], buffer);
     }
 
     fn draw_devices(

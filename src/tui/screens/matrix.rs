@@ -238,7 +238,7 @@ fn draw(app: &App, page: &MatrixPage, plan: &Plan, buffer: &mut Buffer) {
         RowWriter::new(buffer, inner, 0).put("planning…", theme.ink(Hue::Dim));
         return;
     };
-    let title = format!("What fits: {} by {}", rows.title(), columns.title());
+    let title = format!("What fits, in ≈ tok/s: {} by {}", rows.title(), columns.title());
     panel::overlay(buffer, grid.frame, &title, &plan.source(), theme);
     let inner = grid.inner.intersection(buffer.area);
     for (column, name) in columns.shown().iter().enumerate().skip(grid.first.1).take(grid.fit.1) {
@@ -266,14 +266,7 @@ fn draw(app: &App, page: &MatrixPage, plan: &Plan, buffer: &mut Buffer) {
 fn words(figures: &Result<PlanFigures, String>) -> (&'static str, Hue, String) {
     let Ok(figures) = figures else { return ("✗", Hue::Over, "refused".to_owned()) };
     let (mark, hue) = sign(figures.outcome);
-    let text = match figures.outcome {
-        // never 0 % or 100 %
-        Outcome::PartsInRam | Outcome::ExpertsInRam | Outcome::LayersInRam => {
-            format!("{:.0} %", share(figures) * 100.0)
-        }
-        other => other.short().to_owned(),
-    };
-    (mark, hue, text)
+    (mark, hue, figures.cell())
 }
 
 fn share(figures: &PlanFigures) -> f64 {

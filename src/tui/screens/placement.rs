@@ -336,7 +336,7 @@ fn head(app: &App, room: u16, with_devices: bool) -> Vec<HeadLine> {
     let Some(plan) = app.request.plan.as_ref().filter(|_| with_devices) else { return head };
     let mut line: HeadLine = Vec::new();
     for (at, device) in plan.devices.iter().enumerate() {
-        let taken = memory::taken(device) + plan.lent_to_gpus(at);
+        let taken = device.taken() + plan.lent_to_gpus(at);
         let text = format!("{} {}", plan.device_name(at), figure::of(taken, device.total));
         let is_full = line.iter().map(|(text, _)| width(text)).sum::<u16>() + width(&text) > room.saturating_sub(3);
         if is_full && !line.is_empty() {

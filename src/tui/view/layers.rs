@@ -66,17 +66,44 @@ pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: The
     let scale = if scale == Bytes::ZERO { output } else { scale };
     for group in &groups {
         let (x, cells) = columns.place(group.first);
+        let in_ram = has_layers_in_ram(plan) && is_ram(plan, group.device);
+        let elsewhere = if in_ram { group.weights } else { group.elsewhere };
         let stack = ColumnHeights {
             weights: group.weights.share_of(scale).0,
-            elsewhere: group.elsewhere.share_of(scale).0,
+            elsewhere: elsewhere.share_of(scale).0,
             cache: group.cache.share_of(scale).0,
         };
         columns::draw(buffer, columns.area, x, cells, stack, theme);
+        if in_ram {
+            let area = Rect { x, width: cells, ..columns.area };
+            shade(buffer, area.intersection(columns.area));
+        }
         let chosen = cursor.is_some_and(|layer| group.holds(layer));
         device_row(buffer, columns, group, plan, chosen, theme);
     }
     brackets(buffer, columns, &groups, plan, theme);
     scale
+}
+
+/// Whether some layers are in RAM and others on GPUs.
+fn has_layers_in_ram(plan: &Plan) -> bool {
+    (1..plan.layers.len()).contains(&plan.on_gpus())
+}
+
+fn is_ram(plan: &Plan, device: usize) -> bool {
+    plan.devices.get(device).is_some_and(|device| device.kind == DeviceKind::Cpu)
+}
+
+/// What stands for full cells of layers in RAM.
+const SHADE: &str = "▒";
+
+/// Layers in RAM have a texture of their own beside their colour.
+fn shade(buffer: &mut Buffer, area: Rect) {
+    for place in area.intersection(buffer.area).positions() {
+        if let Some(cell) = buffer.cell_mut(place).filter(|cell| cell.symbol() == "█") {
+            cell.set_symbol(SHADE);
+        }
+    }
 }
 
 /// Draws the axis up to `scale`.
@@ -252,7 +279,8 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     }
     let parts = [BarPart::Weights, BarPart::Cache].map(|part| (part.sample(theme), part.word()));
     let elsewhere = plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO);
-    for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| elsewhere_sample(theme))) {
+    let in_ram = has_layers_in_ram(plan).then(|| ((SHADE, theme.ink(Hue::Ram)), "in RAM"));
+    for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| elsewhere_sample(theme))).chain(in_ram) {
         writer.put(" ", ink).put(sample, ink).put(" ", ink).put(word, theme.ink(Hue::Dim)).put(" ", ink);
     }
 }

@@ -97,8 +97,8 @@ fn draw_device(
         buffer.set_style(row.intersection(buffer.area), theme.selected());
     }
     let lent = Lent::of(plan, index);
-    let taken = taken(device) + lent.bytes;
-    let was = before.map(|before| self::taken(before) + lent.bytes);
+    let taken = device.taken() + lent.bytes;
+    let was = before.map(|before| before.taken() + lent.bytes);
     let beside = shape.head == 0 && place.width >= name_width(place) + 1 + MIN_BAR + 2 + FIGURE;
     // in narrow places one unit for both sizes leaves room for the name
     let of = if place.width < 2 * FIGURE { figure::of_in_short } else { figure::of };
@@ -139,16 +139,6 @@ fn draw_device(
     }
 }
 
-/// Memory that is not free: allocated, reserved, and in use by others.
-pub(crate) fn taken(device: &DevicePlan) -> Bytes {
-    device.needed() + kept(device) + device.in_use()
-}
-
-/// Reserved memory, clipped to free memory: a reserve is not an allocation.
-fn kept(device: &DevicePlan) -> Bytes {
-    device.reserved().min(device.free - device.needed())
-}
-
 /// What the model takes on device `index`, without what is loaded beside it.
 pub(crate) fn of_model(plan: &Plan, index: usize) -> PartMemory {
     plan.parts.first().and_then(|model| model.devices.get(index)).copied().unwrap_or_default()
@@ -170,7 +160,7 @@ pub(crate) fn draw_bar(
         (BarPart::Graph, own.graph),
         (BarPart::Beside, device.needed() - own.needed()),
         (BarPart::Shared, lent.bytes),
-        (BarPart::Reserved, kept(device)),
+        (BarPart::Reserved, device.kept()),
         (BarPart::InUse, device.in_use()),
     ];
     if beyond > Bytes::ZERO {
@@ -188,7 +178,7 @@ pub(crate) fn draw_bar(
         bar::draw(buffer, Rect { width: room, ..row }, whole, &parts, theme);
         return;
     }
-    let free = device.total - taken(device) - lent.bytes;
+    let free = device.total - device.taken() - lent.bytes;
     parts.push((BarPart::Free, free));
     bar::draw(buffer, row, device.total, &parts, theme);
 }
@@ -204,7 +194,7 @@ fn legend(
 ) {
     let beyond = device.needed() + lent.bytes - device.free;
     let last = match beyond {
-        Bytes::ZERO => (BarPart::Free, device.total - taken(device) - lent.bytes),
+        Bytes::ZERO => (BarPart::Free, device.total - device.taken() - lent.bytes),
         _ if lent.is_over => (BarPart::Over, beyond),
         _ => (BarPart::Swap, beyond),
     };
@@ -217,7 +207,7 @@ fn legend(
         if lent.bytes > Bytes::ZERO {
             (BarPart::Shared, lent.bytes, None)
         } else {
-            (BarPart::Reserved, kept(device), None)
+            (BarPart::Reserved, device.kept(), None)
         },
         (BarPart::InUse, device.in_use(), None),
         (last.0, last.1, None),

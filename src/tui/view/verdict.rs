@@ -3,137 +3,240 @@
 use std::time::Duration;
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
-use crate::answer::{ram, verdict};
+use crate::answer::{Figures, ram, verdict};
+use crate::engine::EngineError;
 use crate::page::palette::sign;
+use crate::page::{Block, Page, Span};
 use crate::plan::{Outcome, Plan};
+use crate::question::glance;
 use crate::settings::knob::Knob;
 use crate::source::Progress;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Detection, KnownLimits, Load};
 use crate::tui::keymap::Scope;
-use crate::tui::theme::{Hue, Theme};
+use crate::tui::planner;
+use crate::tui::regions::ScreenLayout;
+use crate::tui::theme::{Hue, Theme, backdrop};
 use crate::tui::view::header;
-use crate::tui::widget::panel;
-use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
+use crate::tui::widget::row_writer::RowWriter;
+use crate::tui::widget::{page, panel};
 use crate::units::{Bytes, Ratio};
 
 /// Text after the key that shows all notes.
 const MORE_HINT: &str = " for more";
 
+/// What the panel is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The planner's, below the figures, between lines of its own.
+    Rule,
+    /// In a frame.
+    Frame,
+    /// A few rows, which begin with the figures.
+    Bare,
+}
+
+impl Form {
+    /// That of the planner's panel.
+    pub const fn of(shape: ScreenLayout) -> Self {
+        if matches!(shape, ScreenLayout::Columns) { Self::Rule } else { Self::Bare }
+    }
+}
+
+/// The commands that make the changes that would help, in their order.
+pub const WAYS: [Command; 3] = [Command::FirstWay, Command::SecondWay, Command::ThirdWay];
+
+/// The line of figures with its titles.
+pub fn draw_figures(app: &App, area: Rect, buffer: &mut Buffer) {
+    let Some(plan) = &app.request.plan else { return };
+    let inner = Rect { x: area.x.saturating_add(1), width: area.width.saturating_sub(2), ..area };
+    let mut page = Page::default();
+    page.push(figures(app, plan, inner.width.into(), true));
+    page::within(&page, 0, inner, app.theme, buffer);
+    // what they say is of the plan before, or of no machine yet
+    if app.request.is_planning() || app.request.refused.is_some() || app.found_machine.detection == Detection::Running {
+        backdrop::dim(buffer, area, app.theme);
+    }
+}
+
+fn figures(app: &App, plan: &Plan, cells: usize, titles: bool) -> Block {
+    let figures = Figures::of(plan, limits(app, plan).found(), app.request.speeds.as_ref());
+    glance::figures(&figures, !plan.gpus().is_empty(), cells, titles)
+}
+
 /// Draws the panel in `area`; `scopes` are those of the active keys.
-pub fn draw_in(app: &App, area: Rect, scopes: &[Scope], buffer: &mut Buffer) {
+pub fn draw_in(app: &App, area: Rect, form: Form, scopes: &[Scope], buffer: &mut Buffer) {
     let theme = app.theme;
-    let inner = if area.height > 3 {
-        // show the engine here if the header has no room for it
-        let engine = if header::of(app).shows_engine() { String::new() } else { header::engine_label(app) };
-        panel::frame(buffer, area, "Verdict", &engine, false, theme)
-    } else {
-        Rect { x: area.x, width: area.width, ..area }
-    };
-    let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+    // the engine stands here if the header has no room for it
+    let engine = if header::of(app).shows_engine() { String::new() } else { header::engine_label(app) };
+    match form {
+        Form::Rule => drop(panel::rule(buffer, area, "Verdict", &engine, theme)),
+        Form::Frame => drop(panel::frame(buffer, area, "Verdict", &engine, false, theme)),
+        Form::Bare => {}
+    }
+    let inner = inside(area, form);
     if let Load::Running { name, now, took } = &app.library.loading.state {
         draw_loading(name, *now, *took, inner, theme, buffer);
         return;
     }
-    let (headline, hue, text) = words(app);
-    let rows = rows(app, &format!("{headline} {text}"), inner.width);
+    let page = page(app, form, scopes, inner.width.into());
+    let lines = page::lines(&page, inner.width.into(), None, theme).len();
     let room = usize::from(inner.height);
-    for (at, row) in rows.iter().take(room).enumerate() {
-        let mut writer = RowWriter::new(buffer, inner, at as u16);
-        writer.skip(row.indent);
-        let next = rows.get(room).filter(|next| at + 1 == room && (next.matters || !next.begins));
-        let key = next.and_then(|_| app.preferences.keys.key_for(Command::Notes, scopes));
-        let room = writer.room().saturating_sub(key.as_ref().map_or(0, |key| width(key) + width(MORE_HINT) + 2));
-        let text = match next {
-            Some(next) if !next.begins => shortened(&format!("{} {}", row.text, next.text), room),
-            Some(_) => shortened(&row.text, room),
-            None => row.text.clone(),
+    page::within(&page, 0, inner, theme, buffer);
+    if let Some(key) = app.preferences.keys.key_for(Command::Notes, scopes).filter(|_| lines > room && room > 0) {
+        // on the line above, where there is one, it covers nothing
+        let row = if form == Form::Bare {
+            Rect { y: inner.bottom() - 1, ..inner }
+        } else {
+            Rect { x: inner.x, width: inner.width, ..area }
         };
-        match text.strip_prefix(&headline).filter(|_| at == 0) {
-            Some(rest) => drop(writer.put(&headline, theme.bold(hue)).put(rest, theme.ink(row.hue))),
-            None => drop(writer.put(&text, theme.ink(row.hue))),
+        let mut writer = RowWriter::new(buffer, row, 0);
+        writer.right(" ", theme.ink(Hue::Dim)).right(MORE_HINT, theme.ink(Hue::Dim));
+        writer.right(&key, theme.bold(Hue::Text)).right(" ", theme.ink(Hue::Dim));
+    }
+}
+
+/// Where the text of the panel is.
+fn inside(area: Rect, form: Form) -> Rect {
+    let (above, below) = match form {
+        Form::Rule => (1, 0),
+        Form::Frame => (1, 1),
+        Form::Bare => (0, 0),
+    };
+    let margin = if form == Form::Frame { 2 } else { 1 };
+    Rect {
+        x: area.x.saturating_add(margin),
+        y: area.y.saturating_add(above),
+        width: area.width.saturating_sub(2 * margin),
+        height: area.height.saturating_sub(above + below),
+    }
+}
+
+/// The change that would help whose row is at this position of the planner's panel.
+pub fn way_at(app: &App, at: Position) -> Option<Command> {
+    let (area, form) = (app.panels.regions.verdict, Form::of(app.panels.regions.shape));
+    let inner = inside(area, form);
+    let page = page(app, form, planner::scopes(app), inner.width.into());
+    let (way, _) = page::choice_within(&page, 0, inner, app.theme, at)?;
+    WAYS.get(way).copied()
+}
+
+/// The sentence with its figures, the changes that would help, reports of failing devices, decisions that the user did not
+/// ask for, and all other notes.
+fn page(app: &App, form: Form, scopes: &[Scope], cells: usize) -> Page {
+    let mut page = Page::default();
+    let said = Said::of(app);
+    let Said::Plan(plan) = said else {
+        let (headline, hue, text) = said.words(app);
+        page.spans("", vec![Span::new(&headline, hue.bold()), Span::from(format!(" {text}"))]);
+        return page;
+    };
+    if form != Form::Rule {
+        page.push(figures(app, plan, cells, form == Form::Frame));
+    }
+    page.text(&glance::state(plan), Hue::Text);
+    let limits = limits(app, plan);
+    if let Some(limits) = limits.found() {
+        let keys = WAYS.map(|way| app.preferences.keys.key_for(way, scopes).unwrap_or_default());
+        glance::ways(plan, limits, &keys).into_iter().for_each(|way| page.choice(way));
+    }
+    app.found_machine.reports.iter().for_each(|report| page.text(report, Hue::Over));
+    let besides = glance::besides(plan, limits.found(), app.request.speeds.as_ref());
+    let besides = std::iter::once(besides).filter(|besides| !besides.is_empty());
+    let besides: Vec<String> = besides.chain(ram::spills(&app.request.machine, plan)).collect();
+    if !besides.is_empty() {
+        page.text(&besides.join(" "), Hue::Text);
+    }
+    let surprise = plan.decided.first();
+    surprise.iter().for_each(|note| page.text_indented(note, 2, Hue::Cache));
+    let notes = plan.notes.iter().filter(|note| surprise != Some(note));
+    notes.for_each(|note| page.text_indented(note, 2, Hue::Dim));
+    page
+}
+
+/// What the panel speaks of.
+enum Said<'a> {
+    Failed { name: &'a str, why: &'a str },
+    Planning,
+    Refused(&'a EngineError),
+    Nothing,
+    Detecting(&'a Plan),
+    Plan(&'a Plan),
+}
+
+impl<'a> Said<'a> {
+    fn of(app: &'a App) -> Self {
+        if let Load::Failed { name, why } = &app.library.loading.state {
+            return Self::Failed { name, why };
         }
-        if let Some(key) = key {
-            writer.skip(2).put(&key, theme.bold(Hue::Text)).put(MORE_HINT, theme.ink(Hue::Dim));
+        if app.request.is_planning() {
+            return Self::Planning;
+        }
+        if let Some(error) = &app.request.refused {
+            return Self::Refused(error);
+        }
+        match &app.request.plan {
+            None => Self::Nothing,
+            Some(plan) if app.found_machine.detection == Detection::Running => Self::Detecting(plan),
+            Some(plan) => Self::Plan(plan),
+        }
+    }
+
+    /// The headline with its sign, its colour, and the text after it.
+    fn words(&self, app: &App) -> (String, Hue, String) {
+        match self {
+            Self::Failed { name, why } => (
+                format!("✗ {name} could not be opened:"),
+                Hue::Over,
+                format!("{}. Esc dismisses this.", why.trim_end_matches('.')),
+            ),
+            Self::Planning => {
+                ("… Planning:".to_owned(), Hue::Cache, "this takes a moment. Keys are answered meanwhile.".to_owned())
+            }
+            Self::Refused(error) => (
+                "✗ No plan:".to_owned(),
+                Hue::Over,
+                format!("{error}. The previous plan is shown; u undoes the change."),
+            ),
+            Self::Nothing => (
+                "·".to_owned(),
+                Hue::Dim,
+                "Press b to choose a model: local, from a server, or from the catalogue.".to_owned(),
+            ),
+            Self::Detecting(plan) => {
+                let text = "Still detecting GPUs; until then everything is planned in RAM.";
+                (format!("… {}:", plan.outcome().headline()), Hue::Cache, text.to_owned())
+            }
+            Self::Plan(plan) => {
+                let (sign, hue) = sign(plan.outcome());
+                let sentence = sentence(app, plan);
+                let spills = ram::spills(&app.request.machine, plan);
+                let sentences: Vec<String> = std::iter::once(sentence).chain(spills).collect();
+                (format!("{sign} {}:", verdict::headline(plan)), hue, sentences.join(" "))
+            }
         }
     }
 }
 
-/// A row of the panel.
-struct VerdictRow {
-    indent: u16,
-    text: String,
-    hue: Hue,
-    /// Whether it begins a sentence.
-    begins: bool,
-    /// Whether it matters enough to hint at it if it does not fit.
-    matters: bool,
-}
-
-/// The verdict, reports of failing devices, decisions that the user did not ask for, and all other notes, in lines of
-/// at most `cells` cells.
-fn rows(app: &App, verdict: &str, cells: u16) -> Vec<VerdictRow> {
-    let plan = app.request.plan.as_ref();
-    let surprise = plan.and_then(|plan| plan.decided.first()).filter(|_| app.request.refused.is_none());
-    let notes = plan.map(|plan| plan.notes.as_slice()).unwrap_or_default();
-    let notes = notes.iter().filter(|note| surprise != Some(note));
-    let sentence = |text: &str, indent, hue, matters| {
-        let lines = wrap(text, cells.saturating_sub(indent)).into_iter().enumerate();
-        lines.map(|(at, text)| VerdictRow { indent, text, hue, begins: at == 0, matters }).collect::<Vec<_>>()
-    };
-    let mut rows = sentence(verdict, 0, Hue::Text, true);
-    rows.extend(app.found_machine.reports.iter().flat_map(|report| sentence(report, 2, Hue::Over, true)));
-    rows.extend(surprise.iter().flat_map(|note| sentence(note, 2, Hue::Cache, true)));
-    rows.extend(notes.flat_map(|note| sentence(note, 2, Hue::Dim, false)));
-    rows
-}
-
-/// The headline with its sign, its colour, and the text after it.
+/// The headline with its sign, its colour, and the text after it: the verdict as prose.
 pub(crate) fn words(app: &App) -> (String, Hue, String) {
-    if let Load::Failed { name, why } = &app.library.loading.state {
-        return (
-            format!("✗ {name} could not be opened:"),
-            Hue::Over,
-            format!("{}. Esc dismisses this.", why.trim_end_matches('.')),
-        );
+    Said::of(app).words(app)
+}
+
+/// The limits that the verdict names.
+fn limits<'a>(app: &'a App, plan: &Plan) -> KnownLimits<'a> {
+    // in VRAM it names no limit but the context's, which holds for any context
+    match plan.outcome() {
+        Outcome::Vram => app.request.known_along(Knob::Context),
+        _ => app.request.known_limits(),
     }
-    if app.request.is_planning() {
-        return ("… Planning:".to_owned(), Hue::Cache, "this takes a moment. Keys are answered meanwhile.".to_owned());
-    }
-    if let Some(error) = &app.request.refused {
-        return (
-            "✗ No plan:".to_owned(),
-            Hue::Over,
-            format!("{error}. The previous plan is shown; u undoes the change."),
-        );
-    }
-    let Some(plan) = &app.request.plan else {
-        return (
-            "·".to_owned(),
-            Hue::Dim,
-            "Press b to choose a model: local, from a server, or from the catalogue.".to_owned(),
-        );
-    };
-    let headline = plan.outcome().headline();
-    if app.found_machine.detection == Detection::Running {
-        let text = "Still detecting GPUs; until then everything is planned in RAM.";
-        return (format!("… {headline}:"), Hue::Cache, text.to_owned());
-    }
-    let (sign, hue) = sign(plan.outcome());
-    let sentence = sentence(app, plan);
-    let sentences: Vec<String> = std::iter::once(sentence).chain(ram::spills(&app.request.machine, plan)).collect();
-    (format!("{sign} {}:", verdict::headline(plan)), hue, sentences.join(" "))
 }
 
 /// The verdict's sentence; what depends on limits that are still being computed is `…`.
 pub(crate) fn sentence(app: &App, plan: &Plan) -> String {
-    // in VRAM it names no limit but the context's, which holds for any context
-    let limits = match plan.outcome() {
-        Outcome::Vram => app.request.known_along(Knob::Context),
-        _ => app.request.known_limits(),
-    };
+    let limits = limits(app, plan);
     let sentence = verdict::sentence(plan, limits.found(), app.request.speeds.as_ref());
     if limits == KnownLimits::Pending { format!("{sentence} …") } else { sentence }
 }

@@ -2,13 +2,29 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::widgets::{Block, BorderType, Clear, Widget};
+use ratatui::widgets::{Block, BorderType, Borders, Clear, Widget};
 
 use super::row_writer::{RowWriter, width};
 use crate::tui::theme::{Hue, Theme, Tone};
 
 /// Draws a frame around `area` and returns the inside.
 pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, focused: bool, theme: Theme) -> Rect {
+    framed(buffer, area, [title, right_title], Borders::ALL, focused, theme)
+}
+
+/// The same with a line above alone.
+pub fn rule(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, theme: Theme) -> Rect {
+    framed(buffer, area, [title, right_title], Borders::TOP, false, theme)
+}
+
+fn framed(
+    buffer: &mut Buffer,
+    area: Rect,
+    [title, right_title]: [&str; 2],
+    borders: Borders,
+    focused: bool,
+    theme: Theme,
+) -> Rect {
     let area = area.intersection(buffer.area);
     let (border, title_ink) = if focused {
         (theme.ink(Hue::Focus), theme.bold(Hue::Focus))
@@ -17,7 +33,7 @@ pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, fo
     };
     let heavy = focused && theme.look.tone == Tone::Mono;
     let kind = if heavy { BorderType::Thick } else { BorderType::Rounded };
-    let block = Block::bordered().border_type(kind).border_style(border);
+    let block = Block::new().borders(borders).border_type(kind).border_style(border);
     let inner = block.inner(area);
     block.render(area, buffer);
     let top =

@@ -104,7 +104,7 @@ impl ModelBrowser {
     fn filters(&self, row: Rect) -> [(Filter, Rect); 7] {
         let only = &self.only;
         let family = only.family.as_deref();
-        let sort = if self.sort == ListColumn::Origin { "default" } else { self.sort.title() };
+        let sort = if self.sort == ListColumn::Origin { "best" } else { self.sort.title() };
         let order = format!("order: {sort}{}", if self.reversed { ", reversed" } else { "" });
         let is_default = self.sort == ListColumn::Origin && !self.reversed;
         let arrow = if self.reversed == self.sort.ascends() { "▾" } else { "▴" };

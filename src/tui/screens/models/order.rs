@@ -48,7 +48,7 @@ impl ListColumn {
 fn standing(row: &ModelRow) -> Option<Standing> {
     let is_offered = matches!(row.item.origin, ModelOrigin::Catalogue | ModelOrigin::Repository);
     let plan = row.status.plan().map(AsRef::as_ref);
-    is_offered.then(|| Standing::of(row.item.entry(), plan, row.status.fit_summary()))
+    is_offered.then(|| Standing::of(&row.item, plan, row.status.fit_summary()))
 }
 
 /// What rows are sorted by.

@@ -519,7 +519,7 @@ fn copies(app: &App, content: &SchedulePage, cursor: Cursor, page: &mut Page) {
         };
         let columns = vec![Column::left("", 3), Column::left("", 0), Column::right("", 9), Column::left("", 0)];
         let rows = cut.crossings.iter().map(row).collect();
-        page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Cut(1) }));
+        page.push(Block::Table(Table { columns, rows, gap: 1, head: true, narrow: Narrow::Cut(1) }));
     }
 }
 
