@@ -25,7 +25,7 @@ const MOST_OF_KIND: usize = 2;
 pub struct BuiltBlocks {
     /// Ascending; the first and the last are among them.
     pub blocks: Vec<usize>,
-    /// How many of each kind are.
+    /// How many of each kind are; more than [`MOST_OF_KIND`] if all blocks are built because that is not enough.
     of_kind: usize,
     /// The kinds of all blocks; none if all are built.
     kinds: BlockKinds,
@@ -43,10 +43,11 @@ pub struct LeftOut {
 impl BuiltBlocks {
     /// All blocks.
     pub fn all(model: &LoadedModel) -> Self {
-        Self { blocks: (0..model.hparams.n_layer()).collect(), ..Self::default() }
+        let blocks = (0..model.hparams.n_layer()).collect();
+        Self { blocks, of_kind: MOST_OF_KIND + 1, kinds: BlockKinds::default() }
     }
 
-    /// Those that may stand for all.
+    /// Those that may stand for all: the fewest.
     pub fn of(model: &LoadedModel, placement: &Placement, memory: &Memory, context: &Cparams) -> Self {
         let hparams = &model.hparams;
         let one_pass = hparams.weight_blocks.is_empty() && hparams.hrm.is_none() && hparams.dec_n_layer == 0;
@@ -61,6 +62,19 @@ impl BuiltBlocks {
         let blocks = kinds.built(of_kind);
         let kinds = if blocks.len() == kinds.builds.len() { BlockKinds::default() } else { kinds };
         Self { blocks, of_kind, kinds }
+    }
+
+    /// As many of a kind as in `before`, another graph of the model: fewer would most likely not do here either. Where
+    /// recurrent blocks and others take turns, one of a kind never does.
+    #[must_use]
+    pub fn like_before(self, before: Option<&Self>, model: &LoadedModel) -> Self {
+        let mut recurrent = model.hparams.is_recr.iter().take(model.hparams.n_layer());
+        let take_turns = recurrent.clone().any(|is| *is) && !recurrent.all(|is| *is);
+        match before.map_or(if take_turns { MOST_OF_KIND } else { 1 }, |before| before.of_kind) {
+            of_kind if self.are_all() || of_kind <= self.of_kind => self,
+            MOST_OF_KIND => Self::of_each_kind(MOST_OF_KIND, self.kinds),
+            _ => Self::all(model),
+        }
     }
 
     /// More of them.

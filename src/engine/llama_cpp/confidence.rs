@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::engine::llama_cpp::LoadedModel;
 use crate::engine::llama_cpp::architecture::Compared;
 use crate::engine::llama_cpp::release::ReleaseTraits;
+use crate::engine::llama_cpp::{LoadedModel, PreparedModel};
 use crate::machine::budget::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
 use crate::plan::{Confidence, Uncertainty};
@@ -36,17 +36,17 @@ pub fn evidence(backend: Backend, release: &ReleaseTraits) -> Evidence {
     }
 }
 
-/// Why the figures of a plan with these GPUs are not exact; empty if they are.
+/// Why the figures of a plan of `model` as loaded, with these GPUs, are not exact; empty if they are.
 pub fn uncertainties<'g>(
+    model: &PreparedModel,
     loaded: &LoadedModel,
     llama_cpp: NearestRelease,
-    architecture: &str,
     os: Os,
     gpus: impl Iterator<Item = &'g Gpu>,
 ) -> Vec<Uncertainty> {
     let LoadedModel { family, release, .. } = loaded;
-    let build = llama_cpp.llama_cpp();
-    let mut found: Vec<Uncertainty> = refused(loaded, "this file").into_iter().collect();
+    let (architecture, build) = (&model.architecture, llama_cpp.llama_cpp());
+    let mut found: Vec<Uncertainty> = refused(model, loaded, "this file").into_iter().collect();
     if build > Build::NEWEST_MEASURED {
         let newest = Build::NEWEST_MEASURED;
         let reason = format!("{llama_cpp} is newer than {newest}, the newest build that was measured");
@@ -135,13 +135,14 @@ pub fn uncertainties<'g>(
 }
 
 /// No figure of a file that llama.cpp does not load can be compared with it.
-fn refused(loaded: &LoadedModel, what: &str) -> Option<Uncertainty> {
-    loaded.refused(what).map(|reason| Uncertainty { confidence: Confidence::Modelled, reason })
+fn refused(model: &PreparedModel, loaded: &LoadedModel, what: &str) -> Option<Uncertainty> {
+    let reason = model.refused_as(what, loaded)?;
+    Some(Uncertainty { confidence: Confidence::Modelled, reason })
 }
 
-/// Why the figures of a draft are not exact.
-pub fn of_draft(draft: &LoadedModel) -> Option<Uncertainty> {
-    if let Some(refused) = refused(draft, "the draft's file") {
+/// Why the figures of a draft, `model` as loaded, are not exact.
+pub fn of_draft(model: &PreparedModel, draft: &LoadedModel) -> Option<Uncertainty> {
+    if let Some(refused) = refused(model, draft, "the draft's file") {
         return Some(refused);
     }
     let reason = if draft.hparams.draft.selector_top_k > 0 {

@@ -94,9 +94,8 @@ impl PlanBuilder<'_> {
     fn uncertainties(&self) -> Vec<Uncertainty> {
         let PlacedModel { loaded, params, machine, .. } = &self.placed;
         let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        let architecture = &self.model.architecture;
         let build = self.placed.settings.llama_cpp();
-        let mut found = confidence::uncertainties(loaded, build, architecture, machine.os, gpus);
+        let mut found = confidence::uncertainties(self.model, loaded, build, machine.os, gpus);
         found.extend(Uncertainty::of_weights(self.model));
         if self.placed.settings.split_mode == SplitMode::Row {
             let reason = "how a split by rows divides matrices is modelled as one by layers".to_owned();
@@ -113,8 +112,8 @@ impl PlanBuilder<'_> {
             let reason = "what --backend-sampling adds to the graph is not counted".to_owned();
             found.push(Uncertainty { confidence: Confidence::Modelled, reason });
         }
-        let draft = params.draft.as_ref().and_then(|draft| draft.model);
-        found.extend(draft.and_then(confidence::of_draft));
+        let draft = self.model.draft().zip(params.draft.as_ref().and_then(|draft| draft.model));
+        found.extend(draft.and_then(|(file, draft)| confidence::of_draft(&file.model, draft)));
         let modelled = params.projector.as_ref().and_then(|projector| projector.modelled.clone());
         found.extend(modelled.map(|reason| Uncertainty { confidence: Confidence::Modelled, reason }));
         found

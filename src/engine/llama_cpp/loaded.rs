@@ -4,7 +4,6 @@ use super::architecture::{GraphFamily, Trait};
 use super::hparams::Hparams;
 use super::release::ReleaseTraits;
 use super::weights::{LlmTensor, TensorSuffix, Weights};
-use crate::plan::Uncertainty;
 use crate::settings::LazyMode;
 use crate::units::Bytes;
 
@@ -19,16 +18,9 @@ pub struct LoadedModel {
     pub hparams: Hparams,
     /// Its tensors.
     pub weights: Weights,
-    /// Why llama.cpp would refuse its file, as part of a sentence.
-    pub refusal: Option<String>,
 }
 
 impl LoadedModel {
-    /// That llama.cpp would refuse `what`, and why, as a sentence without a full stop.
-    pub(super) fn refused(&self, what: &str) -> Option<String> {
-        self.refusal.as_ref().map(|why| format!("{} {what}: {why}", Uncertainty::REFUSES))
-    }
-
     /// Whether it is made for embeddings: its header says how they are pooled, or it has no logits.
     pub fn is_embedder(&self) -> bool {
         let Self { hparams, family: GraphFamily { architecture, .. }, .. } = self;

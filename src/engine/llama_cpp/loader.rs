@@ -6,6 +6,7 @@
 
 mod table;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -227,8 +228,9 @@ impl Words for HeaderWords<'_> {
 /// The tensors of a file, and which of them the loader asks for.
 struct TensorsAsked<'f> {
     tensors: &'f [Tensor],
-    /// By name without block, as the table has it: one per block, then the model-wide one.
-    by_name: HashMap<String, HashMap<Option<usize>, usize>>,
+    /// By name without block, as the table has it: each with its block, the model-wide one first; of two alike, the last
+    /// counts.
+    by_name: HashMap<Cow<'f, str>, Vec<(Option<usize>, usize)>>,
     blocks: usize,
     /// The highest block that has a tensor.
     last: usize,
@@ -250,16 +252,19 @@ enum TensorState {
 
 impl<'f> TensorsAsked<'f> {
     fn new(header: &'f Header, hparams: &Hparams) -> Self {
-        let mut by_name: HashMap<String, HashMap<Option<usize>, usize>> = HashMap::new();
+        let mut by_name: HashMap<Cow<'f, str>, Vec<(Option<usize>, usize)>> = HashMap::new();
         let mut last = 0;
         for (index, tensor) in header.tensors.iter().enumerate() {
             let (block, name) = named_as_listed(&tensor.name);
             last = last.max(block.unwrap_or(0));
-            by_name.entry(name).or_default().insert(block, index);
+            by_name.entry(name).or_default().push((block, index));
+        }
+        for alike in by_name.values_mut() {
+            alike.sort_by_key(|(block, _)| *block);
         }
         let blocks = hparams.n_layer();
-        let has_blocks =
-            hparams.n_layer_nextn == 0 || by_name.get("attn_norm.weight").is_some_and(|at| at.contains_key(&Some(0)));
+        let has_blocks = hparams.n_layer_nextn == 0
+            || by_name.get("attn_norm.weight").is_some_and(|at| in_block(at, Some(0)).is_some());
         let state = vec![TensorState::default(); header.tensors.len()];
         Self { tensors: &header.tensors, by_name, blocks, last: last.min(1 << 12), has_blocks, state, missing: None }
     }
@@ -311,7 +316,7 @@ impl<'f> TensorsAsked<'f> {
     }
 
     fn index(&self, name: &str, block: Option<usize>) -> Option<usize> {
-        self.by_name.get(name)?.get(&block).copied()
+        in_block(self.by_name.get(name)?, block)
     }
 
     fn want(&mut self, name: &str, block: Option<usize>, dims: &[Option<i64>], required: bool) {
@@ -361,22 +366,23 @@ impl<'f> TensorsAsked<'f> {
     }
 }
 
+/// Of tensors with their blocks, ascending, the last of this block.
+fn in_block(alike: &[(Option<usize>, usize)], block: Option<usize>) -> Option<usize> {
+    let end = alike.partition_point(|(at, _)| *at <= block);
+    let (at, index) = *alike[..end].last()?;
+    (at == block).then_some(index)
+}
+
 /// `blk.3.attn_q.weight` as 3 and `attn_q.weight`, `enc.blk.3.attn_q.weight` as 3 and `enc.*.attn_q.weight`.
-fn named_as_listed(name: &str) -> (Option<usize>, String) {
+fn named_as_listed(name: &str) -> (Option<usize>, Cow<'_, str>) {
     for side in ["enc", "dec"] {
         let rest = name.strip_prefix(side).and_then(|rest| rest.strip_prefix(".blk."));
         let parts = rest.and_then(|rest| rest.split_once('.'));
         if let Some((Ok(block), rest)) = parts.map(|(number, rest)| (number.parse(), rest)) {
-            return (Some(block), format!("{side}.*.{rest}"));
+            return (Some(block), format!("{side}.*.{rest}").into());
         }
     }
-    match name.strip_prefix("blk.") {
-        Some(_) => {
-            let (block, rest) = split_block(name);
-            (block, rest.into_owned())
-        }
-        None => (None, name.to_owned()),
-    }
+    if name.starts_with("blk.") { split_block(name) } else { (None, name.into()) }
 }
 
 /// The reverse of [`named_as_listed`].

@@ -130,7 +130,8 @@ impl<'a> Measurer<'a> {
     }
 
     /// The same with the graphs. `before` are graphs that this measured before: those of the same placement and options
-    /// are kept, of others only the memory is used again. `passes` receives every tensor's device after each pass.
+    /// are kept, of others only the memory is used again, and how many blocks had to be built. `passes` receives every
+    /// tensor's device after each pass.
     ///
     /// # Errors
     /// As [`Self::measure`].
@@ -182,7 +183,7 @@ impl<'a> Measurer<'a> {
     /// # Errors
     /// As [`Self::measure`].
     pub fn memory(&self, placement: &Placement, options: &ContextParams) -> Result<Memory, LoadError> {
-        Ok(self.lay_out(placement, options, &mut Graph::default())?.memory)
+        Ok(self.lay_out(placement, options, &mut Graph::default(), None)?.memory)
     }
 
     /// The graph of one token per sequence in place of a prompt's, in the same layout: what runs while tokens are generated.
@@ -203,12 +204,13 @@ impl<'a> Measurer<'a> {
         AllocationDetails { memory, graph, schedule, lifetimes, left_out, pipeline, besides }
     }
 
-    /// Everything but the graph. `graph` is overwritten.
+    /// Everything but the graph. `graph` is overwritten; `before` are the blocks that it had.
     fn lay_out(
         &self,
         placement: &Placement,
         options: &ContextParams,
         graph: &mut Graph,
+        before: Option<&BuiltBlocks>,
     ) -> Result<MeasureLayout, LoadError> {
         if self.target.is_none() && self.model.needs_target() {
             return Err(LoadError::settings(
@@ -225,6 +227,7 @@ impl<'a> Measurer<'a> {
         };
         let probe = Probe { model, placement, memory: &memory, target: *target, backends, blocks: &blocks.blocks };
         probe.resolve(&mut context, options, graph)?;
+        let blocks = blocks.like_before(before, model);
         let moe_cache =
             options.moe_cache.as_ref().map(|cache| cache.place(self.model, placement, self.devices, &self.backends));
         let moe_cache = moe_cache.transpose()?;
@@ -254,8 +257,9 @@ impl<'a> Measurer<'a> {
         overwritten: Option<MeasuredGraphs>,
         passes: Option<&mut PassTrace>,
     ) -> Result<MeasuredGraphs, LoadError> {
-        let (mut graph, schedule) = overwritten.map(|graphs| (graphs.graph, graphs.schedule)).unwrap_or_default();
-        let layout = self.lay_out(placement, options, &mut graph)?;
+        let known = overwritten.map(|known| (known.graph, known.schedule, Some(known.layout.blocks)));
+        let (mut graph, schedule, blocks) = known.unwrap_or_default();
+        let layout = self.lay_out(placement, options, &mut graph, blocks.as_ref())?;
         let (options, compute, left_out, besides) = (options.clone(), Vec::new(), Vec::new(), Vec::new());
         let mut graphs = MeasuredGraphs { options, layout, pins, graph, schedule, compute, left_out, besides };
         self.build(&mut graphs, passes)?;

@@ -27,8 +27,8 @@ use crate::settings::{Build, FlashAttn, Settings};
 pub fn place(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Plan>, EngineError> {
     let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
     placed(request, loaded, fit_goal, |placed, measurer, graphs| {
-        let details = measurer.details(graphs);
-        (!placed.fitted.missed).then(|| PlanBuilder { model: request.model, placed, details }.plan())
+        let plan = |placed| PlanBuilder { model: request.model, placed, details: measurer.details(graphs) }.plan();
+        (!placed.fitted.missed).then(|| plan(placed))
     })
 }
 

@@ -17,6 +17,7 @@ use crate::gguf::{Header, Value};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
+use crate::plan::Uncertainty;
 use crate::settings::{Build, KvOverride, Release, SpecType};
 
 /// A model whose header is read once per release of llama.cpp rather than in every plan.
@@ -25,6 +26,9 @@ pub struct PreparedModel {
     model: Model,
     /// By the rules that load it.
     llama_cpp: [OnceLock<Box<Result<LoadedModel, EngineError>>>; ReleaseTraits::COUNT],
+    /// Why these rules would refuse its file, as part of a sentence: found out where a plan says so, which most plans of a
+    /// search need not.
+    refusals: [OnceLock<Option<String>>; ReleaseTraits::COUNT],
     draft: Option<DraftFile>,
 }
 
@@ -85,7 +89,14 @@ impl PreparedModel {
     /// That llama.cpp would refuse the file, and why, as a sentence without a full stop; none if nothing is known that it
     /// would refuse.
     pub fn refused(&self) -> Option<String> {
-        self.llama_cpp(Release::default()).ok()?.refused("this file")
+        self.refused_as("this file", self.llama_cpp(Release::default()).ok()?)
+    }
+
+    /// That llama.cpp would refuse `what`, which is this model as `loaded` by some rules, and why.
+    pub(super) fn refused_as(&self, what: &str, loaded: &LoadedModel) -> Option<String> {
+        let refusal = || loader::refusal(&self.model.header, &loaded.hparams);
+        let why = self.refusals[loaded.release.index()].get_or_init(refusal).as_ref()?;
+        Some(format!("{} {what}: {why}", Uncertainty::REFUSES))
     }
 
     /// Whether it generates text, rather than only embeddings.
@@ -135,7 +146,8 @@ impl PreparedModel {
 
 impl From<Model> for PreparedModel {
     fn from(model: Model) -> Self {
-        Self { model, llama_cpp: [const { OnceLock::new() }; ReleaseTraits::COUNT], draft: None }
+        let (llama_cpp, refusals) = ([const { OnceLock::new() }; _], [const { OnceLock::new() }; _]);
+        Self { model, llama_cpp, refusals, draft: None }
     }
 }
 
@@ -199,7 +211,6 @@ impl LoadedModel {
         if !family.exact {
             hparams.read_blocks(&HeaderKeys::of(header, release), &weights)?;
         }
-        let refusal = loader::refusal(header, &hparams);
-        Ok(Self { release, family, hparams, weights, refusal })
+        Ok(Self { release, family, hparams, weights })
     }
 }
