@@ -35,6 +35,7 @@ const LONG_FILES: [(&str, &str); 26] = [
     ("source/http", "one protocol"),
     ("tui/screens/models", "one screen"),
     ("tui/screens/placement", "one screen"),
+    ("tui/screens/sweep", "one screen"),
     ("tui/screens/teach", "one screen for the pages of teach"),
     ("tui/screens/teach/schedule", "one page"),
 ];

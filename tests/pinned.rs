@@ -282,11 +282,13 @@ fn programs_keep_their_own_context() {
 }
 
 #[test]
-fn ollamas_own_command_says_that_it_is_not_pinned() {
+fn a_server_of_ones_own_is_pinned_for_ollamas_plan_too() {
     let request =
         PlanRequest::new(EngineId::Ollama, fixtures::model("llama3.1-8b"), fixtures::cards(&[6]), Settings::default());
     let command = exported(&request, &request.plan().unwrap(), true);
-    assert!(command.contains("# not pinned: the command is Ollama's own\n"), "{command}");
+    assert!(command.contains("# pinned as llama-server's fit decides for this machine: "), "{command}");
+    let again = exported(&request, &request.plan().unwrap(), false);
+    assert!(again.contains("\nllama-server -m model.gguf ") && !again.contains("--port"), "{again}");
 }
 
 #[test]

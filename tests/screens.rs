@@ -412,7 +412,7 @@ fn a_long_verdict_continues_on_the_notes_page(#[values((60, 20), (80, 24))] size
     let mut harness = Harness::seen(EngineId::Ollama, model, machine, size, Settings::default(), Appearance::BEST);
     let end = "keeps all layers on GPU.";
     let text = harness.text();
-    assert!(text.contains("…  n for more") && !text.contains(end), "{text}");
+    assert!(text.contains(" n for more") && !text.contains(end), "{text}");
     insta::assert_snapshot!(format!("long-verdict-{}x{}", size.0, size.1), text);
     harness.press("n");
     let text = harness.text().replace(['│', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");

@@ -258,7 +258,7 @@ fn the_terminal_is_asked_for_its_background() {
             }
         }
         session.send(&format!("\x1b]10;rgb:{text}\x1b\\\x1b]11;rgb:{background}\x1b\\\x1b[?62;22c"));
-        session.until_text("All in VRAM");
+        session.until_text("Verdict");
         let ink = |tone: Tone| {
             let (r, g, b) = Hue::Weights.rgb(tone);
             format!("38;2;{r};{g};{b}")

@@ -90,11 +90,12 @@ pub struct DeviceSums {
 }
 
 impl PlanFigures {
-    /// In a table of tokens per second: `34`. Where that is not known, or it does not fit: the outcome, or the share on GPUs.
+    /// In a table of tokens per second with the context full: `34`. Where that is not known, or it does not fit: the outcome, or
+    /// the share on GPUs.
     pub fn cell(&self) -> String {
         // never rounded to 0 or 100
         let share = || format!("{:.0} %", (self.on_gpu.0 * 100.0).clamp(1.0, 99.0));
-        match (self.outcome, &self.speed) {
+        match (self.outcome, &self.speed_at_full_context) {
             (Outcome::DoesNotFit, _) => self.outcome.short().to_owned(),
             (_, Some(speed)) => speed.short(),
             (Outcome::PartsInRam | Outcome::ExpertsInRam | Outcome::LayersInRam, None) => share(),

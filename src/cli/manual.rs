@@ -117,7 +117,7 @@ pub(super) fn command() -> Command {
 /// Options that a short help shows besides a command's own.
 const USUAL: [&str; 8] = ["engine", "ctx", "kv-type", "quant", "parallel", "gpu", "ram", "machine"];
 /// Headings of options that many commands share; see [`is_shared`].
-const SHARED: [&str; 3] = ["Knobs", "Machine", "Network"];
+const SHARED: [&str; 4] = ["Knobs", "Machine", "Network", "Log"];
 
 /// Whether many commands have the options below this heading.
 fn is_shared(heading: &str) -> bool {

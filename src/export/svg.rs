@@ -280,7 +280,8 @@ pub fn matrix(plan: &Plan, matrix: &Matrix, caption: &Caption) -> String {
 }
 
 fn words(figures: &PlanFigures) -> String {
-    let unit = if figures.speed.is_some() && figures.outcome != Outcome::DoesNotFit { " tok/s" } else { "" };
+    let unit =
+        if figures.speed_at_full_context.is_some() && figures.outcome != Outcome::DoesNotFit { " tok/s" } else { "" };
     format!("{} {}{unit}", sign(figures.outcome).0, figures.cell())
 }
 

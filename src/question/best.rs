@@ -54,7 +54,8 @@ impl Question for Best {
         if let Some(text) = not_as_asked(request, plan) {
             page.text(&text, Hue::Over);
         }
-        page.text(&format!("Each was planned; bold is what differs from now.{held}"), Hue::Text);
+        let margin = search.margin;
+        page.text(&format!("Each was planned; bold is what differs from now. Safe leaves {margin}.{held}"), Hue::Text);
         if let [first, ..] = found.as_slice() {
             page.blank();
             table((request, plan), found, &mut page);

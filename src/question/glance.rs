@@ -16,7 +16,7 @@ use crate::page::palette::sign;
 use crate::page::{Block, Column, Hue, Ink, Narrow, Page, Span, Table, width};
 use crate::plan::Plan;
 use crate::speed::{SpeedRange, Speeds};
-use crate::units::Tokens;
+use crate::units::{Bytes, Difference, Tokens};
 
 /// Cells that all figures take, with the ends of the ranges of speeds.
 pub const WIDE: usize = 78;
@@ -43,7 +43,7 @@ pub fn figures(figures: &Figures, has_gpus: bool, cells: usize, titles: bool) ->
     };
     let (on_gpus, all) = figures.on_gpus;
     let short = figures.headroom.is_some_and(|left| left.is_short());
-    let headroom = known(figures.headroom.map(|left| left.to_string()));
+    let headroom = known(figures.headroom.map(in_nine_cells));
     let headroom = ("headroom", 9, headroom, if short { Hue::Over.bold() } else { Hue::Text.into() });
     let verdict = ("", 16, format!("{sign} {}", figures.outcome.headline()), hue.bold());
     let ctx = if has_gpus { "VRAM ctx" } else { "RAM ctx" };
@@ -77,6 +77,12 @@ pub fn figures(figures: &Figures, has_gpus: bool, cells: usize, titles: bool) ->
     let (columns, row) = columns.unzip();
     let gap = if is_wide || cells >= NARROW && titles { 2 } else { 1 };
     Block::Table(Table { columns, rows: vec![row], gap, head: titles, narrow: Narrow::Below(1) })
+}
+
+/// `1.2 GiB`; from a hundred on without tenths, which would take another cell.
+fn in_nine_cells(left: Difference) -> String {
+    let whole = left.to_string();
+    if width(&whole) <= 9 { whole } else { format!("{:.0} GiB", left.0 as f64 / Bytes::gib(1).0 as f64) }
 }
 
 /// `At 16 384 tokens, f16 KV: 1 of 41 layers is in RAM.`

@@ -210,7 +210,12 @@ fn page(about: About<'_>, matrix: &Matrix) -> Page {
     page.push(Block::Table(Table { columns, rows, gap: 2, head: true, narrow: Narrow::Split }));
     page.blank();
     let (rows, columns) = (matrix.rows.title(), matrix.columns.title());
-    page.text(&format!("Tokens per second with an empty cache, {rows} by {columns}. {}", signs(matrix)), Hue::Text);
+    let known = || matrix.cells.iter().flatten();
+    let has_speeds = known().any(|figures| figures.speed_at_full_context.is_some());
+    let what = if has_speeds { "Tokens per second with the context full" } else { "What fits" };
+    let has_shares = known().any(|figures| figures.cell().ends_with('%'));
+    let shares = if has_shares { " %: the share of memory on GPU." } else { "" };
+    page.text(&format!("{what}, {rows} by {columns}. {}{shares}", signs(matrix)), Hue::Text);
     source(about.plan, &mut page);
     page
 }

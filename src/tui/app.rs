@@ -172,11 +172,14 @@ impl App {
 
     /// Shows a hint about the first keys, until one is pressed.
     pub fn show_welcome(&mut self) {
-        let text = match self.panels.regions.shape {
-            ScreenLayout::Columns => "Welcome. ← → change the context, Tab next panel, b models, ? all keys.",
-            ScreenLayout::TooSmall | ScreenLayout::Tabbed => "Welcome. ← → context, Tab next panel, ? all keys.",
-        };
-        self.notice = Some(text.to_owned());
+        let model = self.request.model.as_ref().map_or("a model", |model| model.name.as_str());
+        self.notice = Some(match self.panels.regions.shape {
+            ScreenLayout::Columns => format!(
+                "Welcome. Shown is {model} on this machine. b chooses another model, m is the most context in VRAM, \
+                 ? has all keys."
+            ),
+            ScreenLayout::TooSmall | ScreenLayout::Tabbed => "Welcome. ← → context, b models, ? all keys.".to_owned(),
+        });
     }
 
     /// Offers the knobs that apply to the present engine, model and machine. Values of the others are stashed until

@@ -149,7 +149,11 @@ impl Regions {
         let min_below = if rows < ROOMY { MIN_BELOW - 2 } else { MIN_BELOW };
         let knobs_height = if roomy { spread } else { (knobs + 2).min(left.height - min_below) };
         (regions.knobs, regions.graph) = cut_top(left, knobs_height);
-        let layers_height = if wide { (right.height / 2).max(MIN_LAYERS_ROWS) } else { MIN_LAYERS_ROWS };
+        let layers_height = match (wide, rows < ROOMY) {
+            (true, _) => (right.height / 2).max(MIN_LAYERS_ROWS),
+            (false, true) => MIN_LAYERS_ROWS - 1,
+            (false, false) => MIN_LAYERS_ROWS,
+        };
         (regions.layers, regions.memory) = cut_top(right, layers_height);
         regions.verdict = below;
         regions

@@ -24,7 +24,9 @@ fn a_plan_has_a_speed_at_a_depth() {
 
     let text = sandbox.plimsoll().arg("plan").arg(&model).args(machine).assert().success();
     let text = String::from_utf8_lossy(&text.get_output().stdout).into_owned();
-    assert!(text.contains(" tok/s (") && text.contains(") at full context."), "{text}");
+    assert!(text.starts_with("                      on GPU       ≈ tok/s     when full "), "{text}");
+    let figures = text.lines().nth(1).unwrap();
+    assert!(figures.matches('(').count() == 2, "both speeds with their ends: {figures}");
 }
 
 #[test]

@@ -152,11 +152,11 @@ fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
 fn the_axes_of_the_matrix_can_be_chosen() {
     let mut harness = spilled();
     harness.press("W r");
-    assert!(harness.text().contains("What fits: parallel by KV cache"), "{}", harness.text());
+    assert!(harness.text().contains("≈ tok/s with the context full: parallel by KV cache"), "{}", harness.text());
     harness.press("c c");
-    assert!(harness.text().contains("What fits: parallel by batch"), "{}", harness.text());
+    assert!(harness.text().contains("≈ tok/s with the context full: parallel by batch"), "{}", harness.text());
     harness.press("r");
-    assert!(harness.text().contains("What fits: KV cache by batch"), "{}", harness.text());
+    assert!(harness.text().contains("≈ tok/s with the context full: KV cache by batch"), "{}", harness.text());
     let text = harness.text();
     assert!(text.contains("fits") && text.contains("layers on GPU; GPU"), "{text}");
 }

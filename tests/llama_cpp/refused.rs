@@ -71,7 +71,7 @@ fn try_header(spec: &HeaderSpec) -> Result<Header, GgufError> {
 /// Why a file with this header is refused; none if it is not.
 fn refusal(header: &Header) -> Option<String> {
     match LoadedModel::new(header, Release::default()) {
-        Ok(loaded) => loaded.refusal,
+        Ok(loaded) => loaded.refusal(header),
         Err(error) => Some(error.to_string()),
     }
 }
@@ -124,13 +124,13 @@ fn no_published_file_is_called_refused() {
         // a draft is no model without the other
         let header = support::model(&name);
         if let Ok(loaded) = LoadedModel::new(&header, Release::default()) {
-            wrong.extend(loaded.refusal.map(|why| format!("{name}: {why}")));
+            wrong.extend(loaded.refusal(&header).map(|why| format!("{name}: {why}")));
         }
     }
     for entry in catalogue::all() {
         let model = entry.model(plimsoll::gguf::FileType::F16).unwrap();
         match LoadedModel::new(&model.header, Release::default()) {
-            Ok(loaded) => wrong.extend(loaded.refusal.map(|why| format!("{}: {why}", entry.name))),
+            Ok(loaded) => wrong.extend(loaded.refusal(&model.header).map(|why| format!("{}: {why}", entry.name))),
             Err(error) => wrong.push(format!("{}: {error}", entry.name)),
         }
     }

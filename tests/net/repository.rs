@@ -143,7 +143,7 @@ fn what_is_listed_is_planned_alike() {
     }
     let mut text = plimsoll(home.path(), &server.url, &["list", "hf://o/r", "Q4_K_M", "--csv"]);
     let text = String::from_utf8(text.args(MACHINE).assert().success().get_output().stdout.clone()).unwrap();
-    assert!(text.lines().nth(1).unwrap().ends_with("llama-server -hf o/r:Q4_K_M"), "{text}");
+    assert!(text.lines().nth(1).unwrap().ends_with(",llama-server -hf o/r:Q4_K_M,,,,false"), "{text}");
 }
 
 #[test]

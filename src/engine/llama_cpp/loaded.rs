@@ -2,8 +2,10 @@
 
 use super::architecture::{GraphFamily, Trait};
 use super::hparams::Hparams;
+use super::loader;
 use super::release::ReleaseTraits;
 use super::weights::{LlmTensor, TensorSuffix, Weights};
+use crate::gguf::Header;
 use crate::settings::LazyMode;
 use crate::units::Bytes;
 
@@ -21,6 +23,12 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
+    /// Why llama.cpp would refuse a file with this header, which was loaded as this, as part of a sentence; none if nothing is
+    /// known that it would refuse.
+    pub fn refusal(&self, header: &Header) -> Option<String> {
+        loader::refusal(header, &self.hparams)
+    }
+
     /// Whether it is made for embeddings: its header says how they are pooled, or it has no logits.
     pub fn is_embedder(&self) -> bool {
         let Self { hparams, family: GraphFamily { architecture, .. }, .. } = self;

@@ -8,7 +8,6 @@ use super::architectures;
 use super::error::LoadError;
 use super::hparams::{HeaderKeys, Hparams};
 use super::loaded::LoadedModel;
-use super::loader;
 use super::release::ReleaseTraits;
 use super::speculation::Speculation;
 use super::weights::{LlmTensor, Weights};
@@ -94,7 +93,7 @@ impl PreparedModel {
 
     /// That llama.cpp would refuse `what`, which is this model as `loaded` by some rules, and why.
     pub(super) fn refused_as(&self, what: &str, loaded: &LoadedModel) -> Option<String> {
-        let refusal = || loader::refusal(&self.model.header, &loaded.hparams);
+        let refusal = || loaded.refusal(&self.model.header);
         let why = self.refusals[loaded.release.index()].get_or_init(refusal).as_ref()?;
         Some(format!("{} {what}: {why}", Uncertainty::REFUSES))
     }

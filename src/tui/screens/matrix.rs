@@ -238,7 +238,8 @@ fn draw(app: &App, page: &MatrixPage, plan: &Plan, buffer: &mut Buffer) {
         RowWriter::new(buffer, inner, 0).put("planning…", theme.ink(Hue::Dim));
         return;
     };
-    let title = format!("What fits, in ≈ tok/s: {} by {}", rows.title(), columns.title());
+    let what = if app.request.speeds.is_some() { "≈ tok/s with the context full" } else { "What fits" };
+    let title = format!("{what}: {} by {}", rows.title(), columns.title());
     panel::overlay(buffer, grid.frame, &title, &plan.source(), theme);
     let inner = grid.inner.intersection(buffer.area);
     for (column, name) in columns.shown().iter().enumerate().skip(grid.first.1).take(grid.fit.1) {

@@ -22,6 +22,7 @@ use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::question::sweep::SweepRequest;
 use crate::settings::knob::Knob;
+use crate::speed::SpeedRange;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::app::thresholds::{edge, next};
@@ -43,7 +44,7 @@ use crate::units::Bytes;
 const AMOUNTS: u16 = 9;
 /// Rows of the readings above the charts, and of the scale below.
 const ABOVE: u16 = 2;
-const BELOW: u16 = 4;
+const BELOW: u16 = 3;
 /// Minimum rows of a chart, including its title.
 const MIN_CHART_ROWS: u16 = 5;
 
@@ -157,8 +158,9 @@ impl Screen for SweepPage {
         if !matches!(gesture, Gesture::Down | Gesture::Drag) || !inner.contains(at) {
             return Response::Ignored;
         }
-        let devices = app.request.plan.as_ref().map_or(0, |plan| plan.devices.len());
-        let pressed = shown(devices, self.device, charts(inner)).into_iter().find(|(_, place)| place.contains(at));
+        let plan = app.request.plan.clone();
+        let pressed =
+            plan.and_then(|plan| shown(self, &plan, charts(inner)).into_iter().find(|(_, place)| place.contains(at)));
         if let Some((device, _)) = pressed {
             self.device = device;
         }
@@ -186,7 +188,13 @@ fn inner(regions: &Regions) -> Rect {
 
 /// The part of it that has the charts.
 fn charts(inner: Rect) -> Rect {
-    Rect { y: inner.y.saturating_add(ABOVE), height: inner.height.saturating_sub(ABOVE + BELOW), ..inner }
+    let height = inner.height.saturating_sub(ABOVE + speed_rows(inner) + BELOW);
+    Rect { y: inner.y.saturating_add(ABOVE), height, ..inner }
+}
+
+/// Rows of the chart of speeds: one on a small screen.
+fn speed_rows(inner: Rect) -> u16 {
+    (inner.height / 7).clamp(1, 6)
 }
 
 /// A logarithmic axis over a knob's range.
@@ -257,7 +265,7 @@ fn draw(app: &App, page: &SweepPage, plan: &Plan, buffer: &mut Buffer) {
     panel::overlay(buffer, app.panels.regions.overlay(u16::MAX, u16::MAX), &title, &plan.source(), theme);
     let axis = LogAxis::of(app, page.knob);
     readings(page, inner, theme, buffer);
-    for (device, place) in shown(plan.devices.len(), page.device, charts(inner)) {
+    for (device, place) in shown(page, plan, charts(inner)) {
         chart(app, page, plan, device, place, buffer);
     }
     let scale = Rect {
@@ -266,20 +274,34 @@ fn draw(app: &App, page: &SweepPage, plan: &Plan, buffer: &mut Buffer) {
         width: inner.width.saturating_sub(AMOUNTS),
         height: BELOW.min(inner.height),
     };
-    speeds(page, &axis, Rect { height: 1, ..scale }, theme, buffer);
-    let scale = Rect { y: scale.y.saturating_add(1), height: scale.height.saturating_sub(1), ..scale };
+    let rows = speed_rows(inner);
+    speeds(page, &axis, Rect { y: scale.y.saturating_sub(rows), height: rows, ..scale }, theme, buffer);
     verdicts(page, &axis, scale, theme, buffer);
     changes(app, page, &axis, scale, buffer);
     labels(page.knob, &axis, scale, theme, buffer);
 }
 
-/// The devices that fit, with the selected one among them, and their areas.
-fn shown(count: usize, chosen: usize, area: Rect) -> Vec<(usize, Rect)> {
+/// The devices that fit, with the selected one among them, and their areas: RAM has a small one where little of it is used.
+fn shown(page: &SweepPage, plan: &Plan, area: Rect) -> Vec<(usize, Rect)> {
+    let count = plan.devices.len();
     let fit = usize::from(area.height / MIN_CHART_ROWS).clamp(1, count.max(1));
-    let first = (chosen + 1).saturating_sub(fit).min(count - fit);
-    let each = area.height / fit as u16;
-    let place = |at: usize| Rect { y: area.y + each * at as u16, height: each, ..area };
-    (0..fit).map(|at| (first + at, place(at))).collect()
+    let first = (page.device + 1).saturating_sub(fit).min(count - fit);
+    let ram =
+        (count.saturating_sub(1)).checked_sub(first).filter(|at| fit > 1 && *at < fit && is_hardly_used(page, plan));
+    let each = match ram {
+        Some(_) => (area.height - MIN_CHART_ROWS) / (fit as u16 - 1),
+        None => area.height / fit as u16,
+    };
+    let height = |at: usize| if ram == Some(at) { area.height - each * (fit as u16 - 1) } else { each };
+    // RAM is the last one
+    (0..fit).map(|at| (first + at, Rect { y: area.y + each * at as u16, height: height(at), ..area })).collect()
+}
+
+/// Whether at no point more than a fifth of RAM is used.
+fn is_hardly_used(page: &SweepPage, plan: &Plan) -> bool {
+    let of_ram = page.points.values().flatten().filter_map(|figures| figures.devices.last());
+    let most = of_ram.map(asked).max().unwrap_or(Bytes::ZERO);
+    plan.devices.last().is_some_and(|ram| Bytes(most.0.saturating_mul(5)) <= room(ram))
 }
 
 /// Draws the readings at the cursor, and the legend.
@@ -401,22 +423,34 @@ fn reading(sums: &DeviceSums, room: Bytes, writer: &mut RowWriter<'_>, theme: Th
     }
 }
 
-/// Draws the speed with the context full as a line of bars, the fastest the highest.
-fn speeds(page: &SweepPage, axis: &LogAxis, row: Rect, theme: Theme, buffer: &mut Buffer) {
+/// Draws the speed with the context full as bars over an axis from none to the fastest.
+fn speeds(page: &SweepPage, axis: &LogAxis, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let speed = |figures: &PlanFigures| Some(figures.speed_at_full_context?.tokens_per_second);
     let known = page.points.values().flatten().filter_map(speed);
     let fastest = known.fold(0.0, f64::max);
     if fastest <= 0.0 {
         return;
     }
-    let name = Rect { x: row.x.saturating_sub(AMOUNTS), width: AMOUNTS.saturating_sub(1), ..row };
-    RowWriter::new(buffer, name, 0).put(&format!("{:>8}", "tok/s"), theme.ink(Hue::Dim));
-    for column in 0..row.width {
+    let names = Rect { x: place.x.saturating_sub(AMOUNTS), width: AMOUNTS.saturating_sub(1), ..place };
+    let most = SpeedRange { tokens_per_second: fastest, low: fastest, high: fastest }.short();
+    let labels: &[(u16, &str)] = match place.height {
+        0 | 1 => &[(0, "tok/s")],
+        2 => &[(0, &most), (1, "tok/s")],
+        rows => &[(0, &most), (1, "tok/s"), (rows - 1, "0")],
+    };
+    for (row, label) in labels {
+        RowWriter::new(buffer, names, *row).put(&format!("{label:>8}"), theme.ink(Hue::Dim));
+    }
+    for column in 0..place.width {
         let Some(Ok(figures)) = page.points.get(&axis.value(column)) else { continue };
         let Some(here) = speed(figures) else { continue };
-        let eighths = (here / fastest * 8.0).ceil().clamp(1.0, 8.0) as usize;
-        if let Some(cell) = buffer.cell_mut((row.x.saturating_add(column), row.y)) {
-            cell.set_symbol(LOWER[eighths - 1]).set_style(theme.ink(Hue::Text));
+        let eighths = (here / fastest * 8.0 * f64::from(place.height)).ceil().max(1.0) as usize;
+        for row in 0..place.height {
+            let filled = eighths.saturating_sub(8 * usize::from(row)).min(8);
+            let at = (place.x.saturating_add(column), place.bottom().saturating_sub(1 + row));
+            if let Some(cell) = buffer.cell_mut(at).filter(|_| filled > 0) {
+                cell.set_symbol(LOWER[filled - 1]).set_style(theme.ink(Hue::Text));
+            }
         }
     }
 }
