@@ -247,8 +247,11 @@ fn model_and_knobs(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
 fn export(args: &ExportArgs) -> Result<(), CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
-    let location =
-        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
+    let location = if opened.model.made_of_original {
+        ModelLocation::Unknown(opened.model.name.clone())
+    } else {
+        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref())
+    };
     let request = ready.request(&opened.model);
     let form =
         args.form.unwrap_or_else(|| ExportFormat::of(plan.engine).first().copied().unwrap_or(ExportFormat::Json));

@@ -1,9 +1,11 @@
 //! Writes GGUF headers from a description.
 
+use super::Header;
+use super::error::GgufError;
 use super::ggml_type::GgmlType;
-use super::read::DEFAULT_ALIGNMENT;
-use super::source::Endian;
-use super::value::ElementType;
+use super::read::{DEFAULT_ALIGNMENT, read};
+use super::source::{Endian, HeaderLimits, HeaderOnly};
+use super::value::{ElementType, Value};
 
 /// A header to be written.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -12,6 +14,36 @@ pub struct HeaderSpec {
     pub metadata: Vec<(String, ValueSpec)>,
     /// Name, data type and elements per dimension of each tensor; their data are contiguous.
     pub tensors: Vec<(String, GgmlType, Vec<u64>)>,
+}
+
+/// The key of the tokens.
+const TOKENS: &str = "tokenizer.ggml.tokens";
+
+/// Bytes of a token without text, which is only its length.
+const EMPTY_TOKEN: u64 = 8;
+
+/// So many such tokens move what follows them by a multiple of what tensors are padded to.
+const TOKENS_APART: u64 = 32 / EMPTY_TOKEN;
+
+impl HeaderSpec {
+    /// The header with so many tokens without text as its last key, of which none but those that padding depends on are
+    /// written and read.
+    ///
+    /// # Errors
+    /// If the description contradicts itself.
+    pub fn with_tokens(mut self, tokens: u64) -> Result<Header, GgufError> {
+        let few = tokens % TOKENS_APART;
+        self.metadata.push((TOKENS.to_owned(), ValueSpec::EmptyStrings(few)));
+        let bytes = write(&self, Encoding::default());
+        let mut header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
+        let further = (tokens - few) * EMPTY_TOKEN;
+        if let Some(Value::Array(array)) = header.metadata.get_mut(TOKENS) {
+            array.len = tokens;
+            array.range.end += further;
+        }
+        header.data_start += further;
+        Ok(header)
+    }
 }
 
 /// A metadata value to be written.

@@ -17,6 +17,7 @@ use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
 use crate::model::mixture::{ExactAfter, Mixture, Quantisation};
+use crate::model::original::OriginalError;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
 use crate::settings::ollama::DraftModel;
@@ -90,6 +91,12 @@ impl OpenedModel {
             model: None,
             read_from: ReadFrom::default(),
         }
+    }
+
+    /// Adds a note about the header, a sentence without a full stop.
+    pub(super) fn note(&mut self, sentence: String) {
+        let header = self.model.as_mut().map_or(&mut self.header, |model| &mut model.header);
+        header.notes.push(sentence);
     }
 
     /// This file as a projector.
@@ -375,6 +382,22 @@ impl Package {
             notes.push(format!("planned for Ollama {version}, which runs here"));
         }
         notes
+    }
+
+    /// The same as an engine reads it that runs GGUF files alone: of original weights, the file that llama.cpp's converter would
+    /// make. What is quantised for MLX stays as it is.
+    ///
+    /// # Errors
+    /// If nothing is known of the original's family.
+    pub fn converted(self) -> Result<Self, OriginalError> {
+        let Some(mlx) = &self.model.mlx else { return Ok(self) };
+        let mut converted = match mlx.converted(&self.model.name) {
+            Err(OriginalError::OfMlx | OriginalError::NoWeights) => return Ok(self),
+            converted => converted?,
+        };
+        converted.dated.clone_from(&self.model.dated);
+        let model = PreparedModel::from(converted).with_draft(self.model.draft().cloned());
+        Ok(Self { model: model.into(), ..self })
     }
 
     /// Notes on where it was read, if `named` does not say that, and on what its weights would be exact after.

@@ -120,10 +120,11 @@ impl PreparedModel {
         for key in keys {
             key.apply(&mut header);
         }
-        let Model { name, entry, mixture, missing_projector, dated, .. } = &self.model;
+        let Model { name, entry, mixture, made_of_original, missing_projector, dated, .. } = &self.model;
         let model = Model::from_header(header, name)?.from_catalogue(entry.clone(), mixture.clone());
         let mut changed = Self::from(model);
         (changed.model.missing_projector, changed.model.dated) = (*missing_projector, dated.clone());
+        changed.model.made_of_original = *made_of_original;
         Ok(Self { draft: self.draft.clone(), ..changed })
     }
 

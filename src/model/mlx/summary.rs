@@ -11,6 +11,7 @@ use super::stored::MlxModel;
 use crate::gguf::{Endian, Header, Metadata, Value};
 use crate::model::config::ModelConfig;
 use crate::model::mixture::Quantisation;
+use crate::model::original::OriginalError;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
 use crate::safetensors::Stored;
@@ -117,7 +118,8 @@ impl Model {
         Ok(Self { entry: self.entry.clone(), dated: self.dated.clone(), ..made })
     }
 
-    /// The same in a mode of MLX; none where neither the model nor the name is of MLX.
+    /// The same in a mode of MLX; none where neither the model nor the name is of MLX. Of original weights, the GGUF file in a
+    /// type of such files.
     ///
     /// # Errors
     /// If the model is of MLX and the name is not, or the other way round.
@@ -131,9 +133,15 @@ impl Model {
             return self.as_original(name).map(Some).map_err(|error| QuantiseError::Mlx(error.to_string()));
         };
         if !is_mode {
-            return Err(QuantiseError::Mlx(format!(
-                "{name} is no mode of MLX: use 4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16"
-            )));
+            let converted = mlx.converted(&self.name).map_err(|error| {
+                QuantiseError::Mlx(match error {
+                    OriginalError::OfMlx | OriginalError::NoWeights => {
+                        format!("{name} is no mode of MLX: use 4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16")
+                    }
+                    error => format!("{name} is a type of GGUF files, and {error}"),
+                })
+            })?;
+            return Self { dated: self.dated.clone(), ..converted }.in_quantisation(to).map(Some);
         }
         let changed = MlxModel { asked: Some(name), ..MlxModel::clone(mlx) };
         let mut model = Self::of_mlx(changed, &self.name).map_err(|error| QuantiseError::Mlx(error.to_string()))?;
