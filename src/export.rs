@@ -126,6 +126,8 @@ named! {
         Markdown = "markdown",
         /// The plan as a picture.
         Svg = "svg",
+        /// The model's header as a GGUF file without weights, which is no text.
+        GgufHeader = "gguf-header",
     }
 }
 
@@ -149,6 +151,7 @@ impl ExportFormat {
             Self::Json => ["JSON", "plan.json", "the complete plan, for scripts"],
             Self::Markdown => ["Markdown", "plan.md", "the plan as a table, for notes and reports"],
             Self::Svg => ["SVG", "plan.svg", "the plan as a picture"],
+            Self::GgufHeader => ["GGUF header", "header.gguf", "the model's header as a sparse file, for other tools"],
         }
     }
 
@@ -172,11 +175,12 @@ impl ExportFormat {
         matches!(self, Self::LlamaServer)
     }
 
-    /// The formats for plans of `engine`: Modelfile, options and variables are only for Ollama.
+    /// The texts for plans of `engine`: Modelfile, options and variables are only for Ollama.
     pub fn of(engine: EngineId) -> Vec<Self> {
         let for_ollama = [Self::Modelfile, Self::Options, Self::Environment, Self::Systemd];
         let is_ollama = engine.facts().is_ollama;
-        Self::ALL.into_iter().filter(|format| is_ollama || !for_ollama.contains(format)).collect()
+        let texts = Self::ALL.into_iter().filter(|format| *format != Self::GgufHeader);
+        texts.filter(|format| is_ollama || !for_ollama.contains(format)).collect()
     }
 
     /// Writes `input` in this format, with a final line break.
@@ -212,6 +216,7 @@ impl ExportFormat {
             }
             Self::Markdown => markdown::plan(input.plan, &caption()),
             Self::Svg => svg::plan(input.plan, &caption()),
+            Self::GgufHeader => return Err("it is no text: name a new file with --output".to_owned()),
         })
     }
 }

@@ -90,6 +90,9 @@ pub enum ModelError {
     /// What describes a model of safetensors is damaged.
     #[error(transparent)]
     Config(#[from] config::ConfigError),
+    /// Nothing is known of the GGUF file of original weights.
+    #[error(transparent)]
+    Original(#[from] original::OriginalError),
     /// Nothing can be planned without this key.
     #[error("the header has no key '{0}' holding a {1}: this is not a language model that can be planned")]
     MissingKey(String, &'static str),

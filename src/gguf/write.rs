@@ -1,11 +1,11 @@
 //! Writes GGUF headers from a description.
 
-use super::Header;
 use super::error::GgufError;
 use super::ggml_type::GgmlType;
 use super::read::{DEFAULT_ALIGNMENT, read};
 use super::source::{Endian, HeaderLimits, HeaderOnly};
-use super::value::{ElementType, Value};
+use super::value::{Array, ElementType, Elements, Value};
+use super::{Header, Tensor};
 
 /// A header to be written.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -26,6 +26,14 @@ const EMPTY_TOKEN: u64 = 8;
 const TOKENS_APART: u64 = 32 / EMPTY_TOKEN;
 
 impl HeaderSpec {
+    /// That of a header that was read, with tokens and other strings of arrays as empty ones; arrays of numbers that were not kept
+    /// are left out, and so are strings that are too long.
+    pub fn of(header: &Header) -> Self {
+        let metadata = header.metadata.iter().filter_map(|(key, value)| Some((key.to_owned(), ValueSpec::of(value)?)));
+        let tensor = |tensor: &Tensor| (tensor.name.to_string(), tensor.ty, tensor.dims.clone());
+        Self { metadata: metadata.collect(), tensors: header.tensors.iter().map(tensor).collect() }
+    }
+
     /// The header with so many tokens without text as its last key, of which none but those that padding depends on are
     /// written and read.
     ///
@@ -117,6 +125,38 @@ pub fn write(header: &HeaderSpec, encoding: Encoding) -> Vec<u8> {
 }
 
 impl ValueSpec {
+    /// That of a value that was read; none where it was not kept.
+    fn of(value: &Value) -> Option<Self> {
+        fn array<T: Copy>(kind: ElementType, elements: &[T], spec: impl Fn(T) -> ValueSpec) -> ValueSpec {
+            ValueSpec::Array(kind, elements.iter().map(|&element| spec(element)).collect())
+        }
+        Some(match value {
+            Value::U8(n) => Self::U8(*n),
+            Value::I8(n) => Self::I8(*n),
+            Value::U16(n) => Self::U16(*n),
+            Value::I16(n) => Self::I16(*n),
+            Value::U32(n) => Self::U32(*n),
+            Value::I32(n) => Self::I32(*n),
+            Value::U64(n) => Self::U64(*n),
+            Value::I64(n) => Self::I64(*n),
+            Value::F32(x) => Self::F32(*x),
+            Value::F64(x) => Self::F64(*x),
+            Value::Bool(flag) => Self::Bool(*flag),
+            Value::String(text) => Self::String(text.to_string()),
+            Value::LongString(_) => return None,
+            Value::Array(Array { len, elements, .. }) => match elements {
+                Elements::U32(list) => array(ElementType::U32, list, Self::U32),
+                Elements::I32(list) => array(ElementType::I32, list, Self::I32),
+                Elements::Bool(list) => array(ElementType::Bool, list, Self::Bool),
+                Elements::F32(list) => array(ElementType::F32, list, Self::F32),
+                Elements::F64(list) => array(ElementType::F64, list, Self::F64),
+                Elements::Integers(_, list) => array(ElementType::I64, list, Self::I64),
+                Elements::Unread(ElementType::String) => Self::EmptyStrings(*len),
+                Elements::Unread(_) => return None,
+            },
+        })
+    }
+
     fn kind(&self) -> ElementType {
         match self {
             Self::U8(_) => ElementType::U8,

@@ -125,3 +125,19 @@ impl MlxModel {
         Ok(Model { made_of_original: true, ..model })
     }
 }
+
+impl Model {
+    /// Of original weights the GGUF file that llama.cpp's converter would write; none of what is quantised for MLX, and of what
+    /// is a GGUF file already.
+    ///
+    /// # Errors
+    /// If nothing is known of the family, or the weights and config.json contradict one another.
+    pub fn converted(&self) -> Result<Option<Self>, ModelError> {
+        let Some(mlx) = &self.mlx else { return Ok(None) };
+        match mlx.converted(&self.name) {
+            Err(OriginalError::OfMlx | OriginalError::NoWeights) => Ok(None),
+            Err(error) => Err(error.into()),
+            Ok(made) => Ok(Some(Self { dated: self.dated.clone(), ..made })),
+        }
+    }
+}

@@ -17,7 +17,6 @@ use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
 use crate::model::mixture::{ExactAfter, Mixture, Quantisation};
-use crate::model::original::OriginalError;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
 use crate::settings::ollama::DraftModel;
@@ -389,13 +388,8 @@ impl Package {
     ///
     /// # Errors
     /// If nothing is known of the original's family.
-    pub fn converted(self) -> Result<Self, OriginalError> {
-        let Some(mlx) = &self.model.mlx else { return Ok(self) };
-        let mut converted = match mlx.converted(&self.model.name) {
-            Err(OriginalError::OfMlx | OriginalError::NoWeights) => return Ok(self),
-            converted => converted?,
-        };
-        converted.dated.clone_from(&self.model.dated);
+    pub fn converted(self) -> Result<Self, ModelError> {
+        let Some(converted) = self.model.converted()? else { return Ok(self) };
         let model = PreparedModel::from(converted).with_draft(self.model.draft().cloned());
         Ok(Self { model: model.into(), ..self })
     }

@@ -141,6 +141,9 @@ const SMALL: Allowance = Allowance { bytes: 8 << 20, ..Allowance::DOCUMENT };
 const LONG: Bytes = Bytes(768 << 10);
 const SHORT: Bytes = Bytes(48 << 10);
 
+/// Reads the beginning of a file, and says where it ends.
+type Parse<'p, T> = dyn Fn(&mut dyn ByteSource) -> Result<(T, u64), SourceError> + 'p;
+
 /// State of one remote load.
 pub(super) struct RemoteSession<'n> {
     pub network: &'n Network,
@@ -306,7 +309,7 @@ impl<'n> RemoteSession<'n> {
         ahead: Bytes,
         on_progress: &mut ProgressCallback<'_>,
         progress: &mut Progress,
-        parse: &dyn Fn(&mut dyn ByteSource) -> Result<(T, u64), SourceError>,
+        parse: &Parse<'_, T>,
     ) -> Result<T, SourceError> {
         let url = &location.request.url;
         let key = url.whole().to_owned();

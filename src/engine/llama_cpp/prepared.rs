@@ -46,7 +46,8 @@ impl PreparedModel {
         let build = build.into();
         if self.model.mlx.is_some() {
             return Err(EngineError::Model(format!(
-                "the weights of '{}' ({}) are safetensors, which llama.cpp does not run: use --engine mlx, or --engine ollama",
+                "the weights of '{}' ({}) are safetensors, which llama.cpp does not run: use --engine mlx, --engine ollama, or of \
+                 original weights a type of the GGUF file that can be made of them, such as --quant Q8_0",
                 self.model.name,
                 self.model.file_type.unwrap_or("MLX")
             )));

@@ -11,7 +11,6 @@ use super::stored::MlxModel;
 use crate::gguf::{Endian, Header, Metadata, Value};
 use crate::model::config::ModelConfig;
 use crate::model::mixture::Quantisation;
-use crate::model::original::OriginalError;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
 use crate::safetensors::Stored;
@@ -133,15 +132,14 @@ impl Model {
             return self.as_original(name).map(Some).map_err(|error| QuantiseError::Mlx(error.to_string()));
         };
         if !is_mode {
-            let converted = mlx.converted(&self.name).map_err(|error| {
-                QuantiseError::Mlx(match error {
-                    OriginalError::OfMlx | OriginalError::NoWeights => {
-                        format!("{name} is no mode of MLX: use 4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16")
-                    }
-                    error => format!("{name} is a type of GGUF files, and {error}"),
-                })
+            let converted = self
+                .converted()
+                .map_err(|error| QuantiseError::Mlx(format!("{name} is a type of GGUF files, and {error}")))?;
+            let converted = converted.ok_or_else(|| {
+                let modes = "4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16";
+                QuantiseError::Mlx(format!("{name} is no mode of MLX: use {modes}"))
             })?;
-            return Self { dated: self.dated.clone(), ..converted }.in_quantisation(to).map(Some);
+            return converted.in_quantisation(to).map(Some);
         }
         let changed = MlxModel { asked: Some(name), ..MlxModel::clone(mlx) };
         let mut model = Self::of_mlx(changed, &self.name).map_err(|error| QuantiseError::Mlx(error.to_string()))?;

@@ -104,10 +104,10 @@ impl Family {
     pub(super) fn of(config: &ModelConfig, hparams: &Hparams) -> Option<Self> {
         let class = config.architecture();
         [class.as_deref().unwrap_or_default(), config.model_type()].into_iter().find_map(|name| {
-            let of_it = sections::sections(TABLE).filter(|(heading, ..)| {
+            let mut of_it = sections::sections(TABLE).filter(|(heading, ..)| {
                 !heading.starts_with('=') && heading.split_whitespace().any(|known| known == name)
             });
-            of_it.filter_map(|(_, behind, rows)| Self::holding(behind, rows, hparams)).next()
+            of_it.find_map(|(_, behind, rows)| Self::holding(behind, rows, hparams))
         })
     }
 

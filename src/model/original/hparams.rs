@@ -34,7 +34,9 @@ impl Hparams {
         let thinker =
             all.get("thinker_config").and_then(|thinker| thinker.get("text_config")).and_then(Value::as_object);
         if let Some(text) = thinker.cloned().or_else(|| inner(&all)) {
-            INNER.iter().for_each(|key| drop(all.remove(*key)));
+            for key in INNER {
+                all.remove(key);
+            }
             all.extend(text);
         }
         let rotation = Self::rotation(&all);

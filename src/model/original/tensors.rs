@@ -83,7 +83,7 @@ pub(super) fn made(family: &Family, hparams: &Hparams, blocks: u64, weights: &[T
         if UNUSED.iter().any(|ending| name.ends_with(ending)) {
             continue;
         }
-        half = half.or_else(|| match tensor.dtype {
+        half = half.or(match tensor.dtype {
             Dtype::Bf16 if tensor.shape.len() > 1 => Some(GgmlType::Bf16),
             Dtype::F16 if tensor.shape.len() > 1 => Some(GgmlType::F16),
             _ => None,
@@ -242,7 +242,8 @@ impl<'a> TensorWords<'a> {
             Some(texts) => texts.split_whitespace().map(size).collect::<Option<Vec<_>>>()?,
             None => self.dims.clone(),
         };
-        let ending = if row.name.ends_with(".weight") || row.name.ends_with(".bias") { "" } else { ending };
+        let is_whole = [".weight", ".bias"].iter().any(|ending| row.name.ends_with(ending));
+        let ending = if is_whole { "" } else { ending };
         let name = match (row.place, found.block) {
             (Place::Same, Some(block)) => format!("blk.{block}.{}{ending}", row.name),
             (Place::Behind, _) => format!("blk.{depth}.{}{ending}", row.name),
