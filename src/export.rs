@@ -139,6 +139,8 @@ named! {
         Markdown = "markdown",
         /// The plan as a picture.
         Svg = "svg",
+        /// The model's header as a GGUF file without weights, which is no text.
+        GgufHeader = "gguf-header",
     }
 }
 
@@ -165,6 +167,7 @@ impl ExportFormat {
             Self::Json => ["JSON", "plan.json", "the complete plan, for scripts"],
             Self::Markdown => ["Markdown", "plan.md", "the plan as a table, for notes and reports"],
             Self::Svg => ["SVG", "plan.svg", "the plan as a picture"],
+            Self::GgufHeader => ["GGUF header", "header.gguf", "the model's header as a sparse file, for other tools"],
         }
     }
 
@@ -188,12 +191,14 @@ impl ExportFormat {
         matches!(self, Self::LlamaServer)
     }
 
-    /// The formats for plans of `engine`: Modelfile, options and variables are only for Ollama.
+    /// The texts for plans of `engine`: Modelfile, options and variables are only for Ollama.
     pub fn of(engine: EngineId) -> Vec<Self> {
         let for_ollama = [Self::Modelfile, Self::Options, Self::Environment, Self::Systemd];
         let is_ollama = engine.facts().is_ollama;
         let starts = engine.facts().starts_llama_server;
         let is_of = |format: &Self| match format {
+            // no text
+            Self::GgufHeader => false,
             Self::OllamaStart => starts,
             other => is_ollama || !for_ollama.contains(other),
         };
@@ -236,6 +241,7 @@ impl ExportFormat {
             }
             Self::Markdown => markdown::plan(input.plan, &caption()),
             Self::Svg => svg::plan(input.plan, &caption()),
+            Self::GgufHeader => return Err("it is no text: name a new file with --output".to_owned()),
         })
     }
 }

@@ -105,7 +105,17 @@ pub(crate) fn cannot_read(path: &Path, why: &str) -> String {
 /// # Errors
 /// Those of the file system, without a path; [`io::ErrorKind::AlreadyExists`] if there is something and not `overwrite`.
 pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
-    write_for(Readers::Others, path, text, overwrite)
+    write_for(Readers::Others, path, &Content::of(text), overwrite)
+}
+
+/// As [`write`], of a file of `size` bytes that begins with these: what follows takes no room where the file system can leave
+/// it out.
+///
+/// # Errors
+/// As there.
+#[cfg(feature = "source")]
+pub(crate) fn write_sparse(path: &Path, beginning: &[u8], size: u64, overwrite: bool) -> io::Result<()> {
+    write_for(Readers::Others, path, &Content { beginning, size }, overwrite)
 }
 
 /// As [`write`], for the eyes of this user alone: what it holds may be private.
@@ -113,7 +123,20 @@ pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> 
 /// # Errors
 /// As there.
 pub(crate) fn write_private(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
-    write_for(Readers::Owner, path, text, overwrite)
+    write_for(Readers::Owner, path, &Content::of(text), overwrite)
+}
+
+/// What a file holds.
+struct Content<'c> {
+    beginning: &'c [u8],
+    /// Bytes in all.
+    size: u64,
+}
+
+impl<'c> Content<'c> {
+    fn of(text: &'c str) -> Self {
+        Self { beginning: text.as_bytes(), size: text.len() as u64 }
+    }
 }
 
 /// Who may read a file.
@@ -125,7 +148,7 @@ enum Readers {
     Others,
 }
 
-fn write_for(readers: Readers, path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+fn write_for(readers: Readers, path: &Path, content: &Content<'_>, overwrite: bool) -> io::Result<()> {
     sweep(folder(path), |name| name.starts_with(HALF) && name.ends_with(PART));
     let path = match fs::metadata(path) {
         Ok(_) if !overwrite => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -133,7 +156,7 @@ fn write_for(readers: Readers, path: &Path, text: &str, overwrite: bool) -> io::
         Ok(_) => fs::canonicalize(path)?,
         Err(_) => path.to_owned(),
     };
-    whole(readers, &path, text, overwrite).map_err(|error| {
+    whole(readers, &path, content, overwrite).map_err(|error| {
         let said = error.to_string();
         // the path in it would be that of the file beside
         io::Error::new(error.kind(), said.split(" at path ").next().unwrap_or_default())
@@ -246,9 +269,12 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn whole(readers: Readers, path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+fn whole(readers: Readers, path: &Path, content: &Content<'_>, overwrite: bool) -> io::Result<()> {
     let mut new = beside(readers, path).prefix(HALF).suffix(PART).tempfile_in(folder(path))?;
-    new.write_all(text.as_bytes())?;
+    new.write_all(content.beginning)?;
+    if content.size > content.beginning.len() as u64 {
+        new.as_file().set_len(content.size)?;
+    }
     new.as_file().sync_all()?;
     let persisted = if overwrite { new.persist(path) } else { new.persist_noclobber(path) };
     persisted.map(drop).map_err(|error| error.error)

@@ -23,8 +23,10 @@ mod hyper;
 mod limit;
 pub mod mixture;
 pub mod mlx;
+pub mod original;
 mod projector;
 pub mod quantise;
+mod sections;
 
 use std::sync::Arc;
 
@@ -72,6 +74,8 @@ pub struct Model {
     pub hyper: Hyperparameters,
     /// The model as MLX runs it, if its weights are safetensors; the header then has only key facts of it.
     pub mlx: Option<Arc<MlxModel>>,
+    /// No file of it is known: its header was made of original weights.
+    pub made_of_original: bool,
     /// The projector that it would need to read more than text; none if it has one or needs none, or if its source does
     /// not say.
     pub missing_projector: Option<MissingProjector>,
@@ -86,6 +90,9 @@ pub enum ModelError {
     /// What describes a model of safetensors is damaged.
     #[error(transparent)]
     Config(#[from] config::ConfigError),
+    /// Nothing is known of the GGUF file of original weights.
+    #[error(transparent)]
+    Original(#[from] original::OriginalError),
     /// Nothing can be planned without this key.
     #[error("the header has no key '{0}' holding a {1}: this is not a language model that can be planned")]
     MissingKey(String, &'static str),
@@ -140,6 +147,7 @@ impl Model {
             file_bytes,
             hyper,
             mlx: None,
+            made_of_original: false,
             missing_projector: None,
             dated: None,
             groups,

@@ -26,6 +26,7 @@ mod ollama;
 mod ollama_024;
 mod ollama_030;
 mod ollama_starts;
+mod original;
 mod package;
 mod pinned;
 mod placement;

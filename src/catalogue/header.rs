@@ -4,35 +4,17 @@ use serde_json::Value as Json;
 
 use super::template::tensors;
 use super::{CatalogueEntry, CatalogueError};
-use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
-use crate::gguf::{ElementType, GgmlType, Header, HeaderLimits, HeaderOnly, Value, read};
-
-/// The key of the tokens.
-const TOKENS: &str = "tokenizer.ggml.tokens";
-
-/// Bytes of a token without text, which is only its length.
-const EMPTY_TOKEN: u64 = 8;
-
-/// So many such tokens move what follows them by a multiple of what tensors are padded to.
-const TOKENS_APART: u64 = 32 / EMPTY_TOKEN;
+use crate::gguf::write::{HeaderSpec, ValueSpec};
+use crate::gguf::{ElementType, GgmlType, Header};
 
 impl CatalogueEntry {
     /// Its header with all tokens, of which none but those that padding depends on are written and read.
     pub(super) fn header(&self) -> Result<Header, CatalogueError> {
-        let few = self.vocab % TOKENS_APART;
-        let bytes = write(&self.header_spec(few)?, Encoding::default());
-        let mut header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
-        let further = (self.vocab - few) * EMPTY_TOKEN;
-        if let Some(Value::Array(tokens)) = header.metadata.get_mut(TOKENS) {
-            tokens.len = self.vocab;
-            tokens.range.end += further;
-        }
-        header.data_start += further;
-        Ok(header)
+        Ok(self.header_spec()?.with_tokens(self.vocab)?)
     }
 
-    /// Its header with so many tokens, the last key.
-    fn header_spec(&self, tokens: u64) -> Result<HeaderSpec, CatalogueError> {
+    /// Its header without tokens.
+    fn header_spec(&self) -> Result<HeaderSpec, CatalogueError> {
         let text = |text: &str| ValueSpec::String(text.to_owned());
         let mut metadata = vec![
             ("general.architecture".to_owned(), text(&self.architecture)),
@@ -47,7 +29,6 @@ impl CatalogueEntry {
         // no vocabulary has 2^32 tokens
         metadata.push((format!("{}.vocab_size", self.architecture), ValueSpec::U32(self.vocab as u32)));
         metadata.push(("tokenizer.ggml.model".to_owned(), text("none")));
-        metadata.push((TOKENS.to_owned(), ValueSpec::EmptyStrings(tokens)));
         let tensors = tensors(self)?;
         Ok(HeaderSpec {
             metadata,
@@ -101,11 +82,15 @@ fn element(value: &Json) -> Option<ValueSpec> {
 mod tests {
     use super::super::all;
     use super::*;
+    use crate::gguf::write::{Encoding, write};
+    use crate::gguf::{HeaderLimits, HeaderOnly, read};
 
     #[test]
     fn a_header_is_as_if_every_token_were_written() {
         for entry in all() {
-            let bytes = write(&entry.header_spec(entry.vocab).unwrap(), Encoding::default());
+            let mut spec = entry.header_spec().unwrap();
+            spec.metadata.push(("tokenizer.ggml.tokens".to_owned(), ValueSpec::EmptyStrings(entry.vocab)));
+            let bytes = write(&spec, Encoding::default());
             let written = read(&mut HeaderOnly(&bytes), &HeaderLimits::default()).unwrap();
             assert_eq!(entry.header().unwrap(), written, "{}", entry.name);
         }

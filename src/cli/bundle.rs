@@ -45,6 +45,7 @@ pub(super) fn run(args: &ReportArgs, arguments: &[OsString]) -> Result<String, C
             Ok(opened) => {
                 section(&mut out, "Model", &model(named, &opened));
                 let planned = opened.package(&mut no_progress).map_err(CliError::from);
+                let planned = planned.and_then(|package| resolve::for_engine(package, &args.knobs));
                 let planned = planned.and_then(|package| resolve::changed(package, &args.knobs.settings));
                 let planned = planned.and_then(|package| resolve::with_draft(package, &args.knobs));
                 let text = match planned {

@@ -101,7 +101,7 @@ fn ps(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> {
         None => return Err(CliError::Arguments("--ps needs a model: plimsoll check llama3.1:8b --ps …".to_owned())),
     };
     let start = ParsedArgs::by(&args.knobs, &args.machine, Config::default())?;
-    let opened = resolve::changed(resolve::model(named)?, &args.knobs.settings)?;
+    let opened = resolve::changed(resolve::for_engine(resolve::model(named)?, &args.knobs)?, &args.knobs.settings)?;
     let ready = start.with(&opened).complete();
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;

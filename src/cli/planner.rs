@@ -24,6 +24,7 @@ pub(super) fn run(cli: &Cli, pins: &mut [PinnedArgs]) -> Result<ExitCode, CliErr
         Some(named) => resolve::model(named).map_err(|error| usage::or_suggest_command(error, named))?,
         None => resolve::default_model()?,
     };
+    let opened = resolve::for_engine(opened, &cli.knobs)?;
     let opened = resolve::with_draft(resolve::with_keys(opened, &cli.knobs.settings)?, &cli.knobs)?;
     // a wrong --quant is reported here; in the planner it is a knob
     resolve::changed(opened.clone(), &cli.knobs.settings)?;

@@ -16,7 +16,9 @@ use crate::engine::{EngineId, PlanRequest};
 use crate::export::several::NamedModel;
 use crate::export::{AnswerSource, ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::files;
+use crate::gguf::write::{Encoding, HeaderSpec, write};
 use crate::machine::visible::hides_gpus;
+use crate::model::Model;
 use crate::model::mixture::Quantisation;
 use crate::question::arguments::{Arguments, AskedWith, Form};
 use crate::question::together::{self, Named, TogetherAnswer};
@@ -247,11 +249,17 @@ fn model_and_knobs(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
 fn export(args: &ExportArgs) -> Result<(), CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
-    let location =
-        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
+    let location = if opened.model.made_of_original {
+        ModelLocation::Unknown(opened.model.name.clone())
+    } else {
+        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref())
+    };
     let request = ready.request(&opened.model);
     let form =
         args.form.unwrap_or_else(|| ExportFormat::of(plan.engine).first().copied().unwrap_or(ExportFormat::Json));
+    if form == ExportFormat::GgufHeader {
+        return gguf_header(&opened.model, args);
+    }
     if args.pin && !form.can_be_pinned() {
         return Err(CliError::flag("--pin", &format!("{form} has no such options: use it with --as llama-server")));
     }
@@ -266,6 +274,22 @@ fn export(args: &ExportArgs) -> Result<(), CliError> {
         Some(path) => save(path, &text, args.force),
         None => print(&text),
     }
+}
+
+/// The model's header as a file of the model's size, of whose tensors nothing is written.
+fn gguf_header(model: &Model, args: &ExportArgs) -> Result<(), CliError> {
+    let refused = |sentence: &str| CliError::flag("--as", sentence);
+    let path =
+        args.output.as_deref().ok_or_else(|| refused("gguf-header is no text: name a new file with --output"))?;
+    if model.mlx.is_some() {
+        let sentence =
+            "its weights are safetensors: use --engine llama.cpp, or a type of GGUF files such as --quant Q4_K_M";
+        return Err(refused(sentence));
+    }
+    let bytes = write(&HeaderSpec::of(&model.header), Encoding::default());
+    let weights = model.file_bytes.0.saturating_sub(model.header.data_start);
+    files::write_sparse(path, &bytes, weights.saturating_add(bytes.len() as u64), args.force)
+        .map_err(|error| cannot_write(path, &error, ", or use --force to overwrite this one"))
 }
 
 /// Where Ollama or llama-server finds the model `named`.

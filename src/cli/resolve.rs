@@ -148,6 +148,22 @@ pub(super) fn with_keys(package: Package, settings: &Settings) -> Result<Package
     package.with_keys(&settings.override_kv).map_err(|error| CliError::flag("--override-kv", &error.to_string()))
 }
 
+/// `package` as the engine that was asked for reads it.
+pub(super) fn for_engine(package: Package, knobs: &KnobArgs) -> Result<Package, CliError> {
+    if package.model.mlx.is_none() {
+        return Ok(package);
+    }
+    let configured = || if knobs.is_complete { Ok(None) } else { Config::here().map(|config| config.engine) };
+    let engine = match knobs.engine {
+        Some(engine) => engine,
+        None => configured()?.unwrap_or_default(),
+    };
+    if engine.facts().runs_safetensors {
+        return Ok(package);
+    }
+    package.converted().map_err(|error| CliError::Model(error.to_string()))
+}
+
 /// The same in the quantisation that was asked for.
 pub(super) fn changed(package: Package, settings: &Settings) -> Result<Package, CliError> {
     let package = with_keys(package, settings)?;
@@ -341,12 +357,12 @@ impl ResolvedArgs {
 
 /// The model that the user named, in the quantisation and with the draft that were asked for.
 pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
-    with_draft(changed(model(named)?, &knobs.settings)?, knobs)
+    with_draft(changed(for_engine(model(named)?, knobs)?, &knobs.settings)?, knobs)
 }
 
 /// The same; a file that is not here is planned as the model of its name that is.
 pub(super) fn package_or_namesake(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
-    let package = changed(model_or_namesake(named)?, &knobs.settings)?;
+    let package = changed(for_engine(model_or_namesake(named)?, knobs)?, &knobs.settings)?;
     let Some(named) = &knobs::draft(knobs)? else { return Ok(package) };
     let file = named.display().to_string();
     Ok(package.with_draft(DraftFile { model: model_or_namesake(named)?.model, file }))

@@ -37,6 +37,7 @@ impl PinnedArgs {
         };
         let reference =
             opened.reference.clone().or(self.model.as_ref().map(|named| roots::reference(&named.to_string_lossy())));
+        let opened = resolve::for_engine(opened, &self.knobs)?;
         let opened = resolve::with_draft(resolve::with_keys(opened, &self.knobs.settings)?, &self.knobs)?;
         let ready = parsed.with(&opened).complete();
         let request = ready.request(&opened.model);

@@ -23,6 +23,8 @@ pub struct EngineFacts {
     pub is_ollama: bool,
     /// Starts a llama-server, which reads the `LLAMA_ARG_…` variables of its environment.
     pub starts_llama_server: bool,
+    /// Runs models whose weights are safetensors.
+    pub runs_safetensors: bool,
     /// Its context is the total of all sequences (`-c`) rather than that of one (`num_ctx`).
     pub ctx_is_total: bool,
     /// Counts the memory of a separate projector file.
@@ -114,6 +116,7 @@ const LLAMA_CPP: EngineFacts = EngineFacts {
     reserve_setting: ReserveSetting::FitTarget,
     is_ollama: false,
     starts_llama_server: false,
+    runs_safetensors: false,
     ctx_is_total: true,
     counts_projectors: true,
     places_output_last: false,
@@ -130,6 +133,7 @@ const OLLAMA: EngineFacts = EngineFacts {
     reserve_setting: ReserveSetting::Overhead,
     is_ollama: true,
     starts_llama_server: true,
+    runs_safetensors: true,
     ctx_is_total: false,
     uses_other_computers: false,
     evicts: true,
@@ -142,6 +146,7 @@ const MLX: EngineFacts = EngineFacts {
     releases: &[],
     column: KnobColumn::Mlx,
     starts_llama_server: false,
+    runs_safetensors: true,
     ctx_is_total: false,
     counts_projectors: false,
     uses_other_computers: false,
@@ -153,6 +158,7 @@ const OLLAMA_024: EngineFacts = EngineFacts {
     releases: &[],
     column: KnobColumn::Estimator,
     starts_llama_server: false,
+    runs_safetensors: false,
     counts_projectors: false,
     ..OLLAMA
 };

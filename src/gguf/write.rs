@@ -1,9 +1,11 @@
 //! Writes GGUF headers from a description.
 
+use super::error::GgufError;
 use super::ggml_type::GgmlType;
-use super::read::DEFAULT_ALIGNMENT;
-use super::source::Endian;
-use super::value::ElementType;
+use super::read::{DEFAULT_ALIGNMENT, read};
+use super::source::{Endian, HeaderLimits, HeaderOnly};
+use super::value::{Array, ElementType, Elements, Value};
+use super::{Header, Tensor};
 
 /// A header to be written.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -12,6 +14,44 @@ pub struct HeaderSpec {
     pub metadata: Vec<(String, ValueSpec)>,
     /// Name, data type and elements per dimension of each tensor; their data are contiguous.
     pub tensors: Vec<(String, GgmlType, Vec<u64>)>,
+}
+
+/// The key of the tokens.
+const TOKENS: &str = "tokenizer.ggml.tokens";
+
+/// Bytes of a token without text, which is only its length.
+const EMPTY_TOKEN: u64 = 8;
+
+/// So many such tokens move what follows them by a multiple of what tensors are padded to.
+const TOKENS_APART: u64 = 32 / EMPTY_TOKEN;
+
+impl HeaderSpec {
+    /// That of a header that was read, with tokens and other strings of arrays as empty ones; arrays of numbers that were not kept
+    /// are left out, and so are strings that are too long.
+    pub fn of(header: &Header) -> Self {
+        let metadata = header.metadata.iter().filter_map(|(key, value)| Some((key.to_owned(), ValueSpec::of(value)?)));
+        let tensor = |tensor: &Tensor| (tensor.name.to_string(), tensor.ty, tensor.dims.clone());
+        Self { metadata: metadata.collect(), tensors: header.tensors.iter().map(tensor).collect() }
+    }
+
+    /// The header with so many tokens without text as its last key, of which none but those that padding depends on are
+    /// written and read.
+    ///
+    /// # Errors
+    /// If the description contradicts itself.
+    pub fn with_tokens(mut self, tokens: u64) -> Result<Header, GgufError> {
+        let few = tokens % TOKENS_APART;
+        self.metadata.push((TOKENS.to_owned(), ValueSpec::EmptyStrings(few)));
+        let bytes = write(&self, Encoding::default());
+        let mut header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
+        let further = (tokens - few) * EMPTY_TOKEN;
+        if let Some(Value::Array(array)) = header.metadata.get_mut(TOKENS) {
+            array.len = tokens;
+            array.range.end += further;
+        }
+        header.data_start += further;
+        Ok(header)
+    }
 }
 
 /// A metadata value to be written.
@@ -85,6 +125,38 @@ pub fn write(header: &HeaderSpec, encoding: Encoding) -> Vec<u8> {
 }
 
 impl ValueSpec {
+    /// That of a value that was read; none where it was not kept.
+    fn of(value: &Value) -> Option<Self> {
+        fn array<T: Copy>(kind: ElementType, elements: &[T], spec: impl Fn(T) -> ValueSpec) -> ValueSpec {
+            ValueSpec::Array(kind, elements.iter().map(|&element| spec(element)).collect())
+        }
+        Some(match value {
+            Value::U8(n) => Self::U8(*n),
+            Value::I8(n) => Self::I8(*n),
+            Value::U16(n) => Self::U16(*n),
+            Value::I16(n) => Self::I16(*n),
+            Value::U32(n) => Self::U32(*n),
+            Value::I32(n) => Self::I32(*n),
+            Value::U64(n) => Self::U64(*n),
+            Value::I64(n) => Self::I64(*n),
+            Value::F32(x) => Self::F32(*x),
+            Value::F64(x) => Self::F64(*x),
+            Value::Bool(flag) => Self::Bool(*flag),
+            Value::String(text) => Self::String(text.to_string()),
+            Value::LongString(_) => return None,
+            Value::Array(Array { len, elements, .. }) => match elements {
+                Elements::U32(list) => array(ElementType::U32, list, Self::U32),
+                Elements::I32(list) => array(ElementType::I32, list, Self::I32),
+                Elements::Bool(list) => array(ElementType::Bool, list, Self::Bool),
+                Elements::F32(list) => array(ElementType::F32, list, Self::F32),
+                Elements::F64(list) => array(ElementType::F64, list, Self::F64),
+                Elements::Integers(_, list) => array(ElementType::I64, list, Self::I64),
+                Elements::Unread(ElementType::String) => Self::EmptyStrings(*len),
+                Elements::Unread(_) => return None,
+            },
+        })
+    }
+
     fn kind(&self) -> ElementType {
         match self {
             Self::U8(_) => ElementType::U8,

@@ -1,5 +1,7 @@
 //! `config.json`, as Hugging Face's libraries and mlx-lm write it beside a model's weights.
 
+pub(in crate::model) mod words;
+
 use serde_json::{Map, Value};
 
 use crate::text;

@@ -10,7 +10,6 @@ pub mod ollama_types;
 mod stored;
 mod summary;
 mod weights;
-mod words;
 
 pub use array::{Allocator, Array};
 pub use error::MlxError;

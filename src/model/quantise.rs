@@ -123,6 +123,7 @@ impl Model {
             bytes,
             hyper: self.hyper.clone(),
             mlx: None,
+            made_of_original: self.made_of_original,
             missing_projector: self.missing_projector,
             dated: self.dated.clone(),
             groups: self.groups.clone(),

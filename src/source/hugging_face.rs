@@ -13,10 +13,12 @@ use super::http::{Document, HttpRequest, Secret, Url, WireError};
 use super::hub::files::{self, RepoModel, groups};
 use super::hub::{HfReference, Repository, RepositoryFile};
 use super::open::OpenedModel;
-use super::progress::ProgressCallback;
+use super::progress::{Progress, ProgressCallback};
 use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
-use crate::model::Projector;
+use super::safetensors;
+use crate::model::{Model, Projector};
+use crate::safetensors::Stored;
 use crate::text::quoted;
 use crate::units::Bytes;
 
@@ -52,6 +54,9 @@ pub(super) fn open(
     } else {
         let files: Vec<String> = names(list(session, &server, wanted, Sizes::Unasked, on_progress)?);
         let groups = groups(&files, wanted.folder.as_deref());
+        if groups.is_empty() && wanted.quant.is_none() && files.iter().any(|file| file == safetensors::CONFIG) {
+            return original(session, &server, wanted, &files, on_progress);
+        }
         let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
         let chosen = files::choose(&groups, &files, wanted).map_err(broken)?;
         if let (None, Some(other)) = (&wanted.quant, groups.iter().find(|group| group.label != chosen.label)) {
@@ -149,6 +154,44 @@ fn read(
         opened.remote_projector = Some(Projector::new(projector.clone(), header));
     }
     Ok(opened)
+}
+
+/// Opens a repository of safetensors: its config.json, and the header of each file of weights.
+fn original(
+    session: &mut RemoteSession<'_>,
+    server: &Url,
+    wanted: &HfReference,
+    files: &[String],
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let (token, sent) = token(session, server);
+    let request = |file: &str| {
+        let url = server.at(&format!("{}/resolve/{}/{}", wanted.repository, wanted.revision(), escaped(file)));
+        HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) }
+    };
+    let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
+    let config = session.small(&request(safetensors::CONFIG), on_progress)?;
+    if config.status != 200 {
+        return Err(refusal(wanted, config.status, config.code.as_deref(), sent));
+    }
+    let mut weights: Vec<&String> =
+        files.iter().filter(|file| !file.contains('/') && safetensors::is_weights(file)).collect();
+    safetensors::own_weights(&mut weights, |file| (*file).clone());
+    let mut progress = Progress { shards: weights.len() as u64, ..Progress::START };
+    let mut stored = Stored::default();
+    for (index, file) in (0..).zip(&weights) {
+        progress.shard = index;
+        let location = FileLocation { request: request(file), by_digest: false };
+        let header = session.safetensors(&location, on_progress, &mut progress).map_err(|error| match error {
+            SourceError::Wire(WireError::Status { status, code, .. }) => refusal(wanted, status, code.as_deref(), sent),
+            other => other,
+        })?;
+        stored.add(header).map_err(|name| broken(format!("tensor '{}' is in two of its files", quoted(&name))))?;
+    }
+    let name = wanted.repository.rsplit('/').next().unwrap_or(&wanted.repository);
+    let model = Model::of_safetensors(&config.bytes, Some(stored).filter(|_| !weights.is_empty()), name);
+    let model = model.map_err(|error| broken(error.to_string()))?;
+    Ok(OpenedModel { read_from: ReadFrom::Repository, ..OpenedModel::of_model(model, name.to_owned()) })
 }
 
 /// Whether the server is asked for the sizes of files.

@@ -92,6 +92,12 @@ impl OpenedModel {
         }
     }
 
+    /// Adds a note about the header, a sentence without a full stop.
+    pub(super) fn note(&mut self, sentence: String) {
+        let header = self.model.as_mut().map_or(&mut self.header, |model| &mut model.header);
+        header.notes.push(sentence);
+    }
+
     /// This file as a projector.
     pub fn into_projector(self) -> Arc<Projector> {
         let file = self.paths.first().map_or(self.name, |path| path.display().to_string());
@@ -375,6 +381,17 @@ impl Package {
             notes.push(format!("planned for Ollama {version}, which runs here"));
         }
         notes
+    }
+
+    /// The same as an engine reads it that runs GGUF files alone: of original weights, the file that llama.cpp's converter would
+    /// make. What is quantised for MLX stays as it is.
+    ///
+    /// # Errors
+    /// If nothing is known of the original's family.
+    pub fn converted(self) -> Result<Self, ModelError> {
+        let Some(converted) = self.model.converted()? else { return Ok(self) };
+        let model = PreparedModel::from(converted).with_draft(self.model.draft().cloned());
+        Ok(Self { model: model.into(), ..self })
     }
 
     /// Notes on where it was read, if `named` does not say that, and on what its weights would be exact after.

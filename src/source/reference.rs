@@ -119,8 +119,15 @@ fn kept(
     error: SourceError,
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<OpenedModel, SourceError> {
-    let entry = HfReference::parse(reference, roots.hub()).and_then(|wanted| local::find(&wanted, roots));
-    let Some(entry) = entry else { return Err(with_offer(error, reference)) };
+    let wanted = HfReference::parse(reference, roots.hub());
+    let Some(entry) = wanted.as_ref().and_then(|wanted| local::find(wanted, roots)) else {
+        let folder = wanted.as_ref().and_then(|wanted| local::original(wanted, roots));
+        let Some(mut opened) = folder.and_then(|folder| safetensors::folder(&folder).ok()) else {
+            return Err(with_offer(error, reference));
+        };
+        opened.note(format!("the files are those of Hugging Face's cache on this machine: {error}"));
+        return Ok(opened);
+    };
     let mut opened = stored(&entry, on_progress)?;
     opened.header.notes.push(format!("the file is that of {} on this machine: {error}", entry.store));
     Ok(opened)

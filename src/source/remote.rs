@@ -20,7 +20,8 @@ use super::store::ollama::OllamaName;
 use super::{registry, running};
 use crate::budget::Allowance;
 use crate::gguf::read::{Shard, ShardName, join};
-use crate::gguf::{Header, HeaderLimits, HeaderOnly, read};
+use crate::gguf::{ByteSource, Header, HeaderLimits, HeaderOnly, read};
+use crate::safetensors::{self, SafetensorsError};
 use crate::units::Bytes;
 
 /// Prefixes of references to servers.
@@ -129,12 +130,19 @@ fn network<'r>(reference: &str, roots: &'r Roots) -> Result<&'r Network, SourceE
 /// Writes the cache, and adds the session's notes to the model.
 fn finish(mut session: RemoteSession<'_>, mut opened: OpenedModel) -> OpenedModel {
     session.commit();
-    opened.header.notes.extend(session.notes);
+    session.notes.into_iter().for_each(|note| opened.note(note));
     opened
 }
 
 /// A manifest, or a list of files.
 const SMALL: Allowance = Allowance { bytes: 8 << 20, ..Allowance::DOCUMENT };
+
+/// What is read ahead of a GGUF file, whose header has its tokens; and of one of safetensors, which has names alone.
+const LONG: Bytes = Bytes(768 << 10);
+const SHORT: Bytes = Bytes(48 << 10);
+
+/// Reads the beginning of a file, and says where it ends.
+type Parse<'p, T> = dyn Fn(&mut dyn ByteSource) -> Result<(T, u64), SourceError> + 'p;
 
 /// State of one remote load.
 pub(super) struct RemoteSession<'n> {
@@ -258,41 +266,83 @@ impl<'n> RemoteSession<'n> {
         self.shard(location, on_progress, &mut { Progress::START })
     }
 
+    /// The header of one file of safetensors, whose end must be where its tensors end.
+    pub fn safetensors(
+        &mut self,
+        location: &FileLocation,
+        on_progress: &mut ProgressCallback<'_>,
+        progress: &mut Progress,
+    ) -> Result<safetensors::Header, SourceError> {
+        let url = &location.request.url;
+        let parse = |source: &mut dyn ByteSource| {
+            let refused = |error| match error {
+                SafetensorsError::Cancelled => SourceError::Cancelled,
+                error => SourceError::Safetensors { path: url.to_string().into(), error: Box::new(error) },
+            };
+            let header = safetensors::read(source).map_err(refused)?;
+            source.size().map_or(Ok(()), |size| safetensors::check_length(&header, size)).map_err(refused)?;
+            let end = header.data_start;
+            Ok((header, end))
+        };
+        self.fetched(location, SHORT, on_progress, progress, &parse)
+    }
+
     fn shard(
         &mut self,
         location: &FileLocation,
         on_progress: &mut ProgressCallback<'_>,
         progress: &mut Progress,
     ) -> Result<Header, SourceError> {
+        let parse = |source: &mut dyn ByteSource| {
+            let header = read(source, &HeaderLimits::default());
+            let header = header.map_err(|error| SourceError::at(&location.request.url, error))?;
+            let end = header.data_start;
+            Ok((header, end))
+        };
+        self.fetched(location, LONG, on_progress, progress, &parse)
+    }
+
+    /// What `parse` reads of the beginning of a file, and where that ends.
+    fn fetched<T>(
+        &mut self,
+        location: &FileLocation,
+        ahead: Bytes,
+        on_progress: &mut ProgressCallback<'_>,
+        progress: &mut Progress,
+        parse: &Parse<'_, T>,
+    ) -> Result<T, SourceError> {
         let url = &location.request.url;
         let key = url.whole().to_owned();
+        let parse_kept = |(about, bytes): &(CacheInfo, Vec<u8>)| match about.total {
+            Some(total) => parse(&mut CachedHeader { bytes, total }).map(|(header, _)| header),
+            None => parse(&mut HeaderOnly(bytes)).map(|(header, _)| header),
+        };
         let mut kept = self.kept(&key);
-        if location.by_digest
-            && let Some((about, bytes)) = &kept
-        {
-            return parse_kept(url, about, bytes);
+        if let Some(kept) = kept.as_ref().filter(|_| location.by_digest) {
+            return parse_kept(kept);
         }
         let validator = kept.as_ref().and_then(|(about, _)| about.validator.clone());
-        let mut file = RemoteFile::new(&self.client, location.request.clone(), on_progress, *progress);
+        let mut file = RemoteFile::new(&self.client, location.request.clone(), on_progress, *progress, ahead);
         let unchanged = match file.begin(validator.as_deref()) {
             Ok(unchanged) => unchanged,
             Err(error) if error.is_unreachable() && kept.is_some() => {
-                if let Some((about, bytes)) = kept.take() {
-                    self.note_old(&about, &error);
-                    return parse_kept(url, &about, &bytes);
+                if let Some(kept) = kept.take() {
+                    self.note_old(&kept.0, &error);
+                    return parse_kept(&kept);
                 }
                 return Err(error.into());
             }
             Err(error) => return Err(error.into()),
         };
-        if let (true, Some((about, bytes))) = (unchanged, kept) {
-            let header = parse_kept(url, &about, &bytes)?;
+        if let (true, Some(kept)) = (unchanged, kept) {
+            let header = parse_kept(&kept)?;
             // updates the time of the last check
+            let (about, bytes) = kept;
             self.keep(&key, url, about.validator.as_deref(), about.total, &bytes);
             return Ok(header);
         }
-        let header = read(&mut file, &HeaderLimits::default()).map_err(|error| SourceError::at(url, error))?;
-        let end = usize::try_from(header.data_start).unwrap_or(usize::MAX).min(file.bytes().len());
+        let (header, data_start) = parse(&mut file)?;
+        let end = usize::try_from(data_start).unwrap_or(usize::MAX).min(file.bytes().len());
         progress.done = progress.done.saturating_add(end as u64);
         let bytes = file.bytes().get(..end).unwrap_or_default().to_vec();
         let (validator, total) = (file.validator().map(str::to_owned), file.total());
@@ -300,7 +350,7 @@ impl<'n> RemoteSession<'n> {
             self.note(format!(
                 "'{}' sends whole files only: reading stopped after the header, at {}",
                 url.host(),
-                Bytes(header.data_start)
+                Bytes(data_start)
             ));
         }
         self.keep(&key, url, validator.as_deref(), total, &bytes);
@@ -339,22 +389,13 @@ impl<'n> RemoteSession<'n> {
     }
 }
 
-/// Parses a cached header.
-fn parse_kept(url: &Url, about: &CacheInfo, bytes: &[u8]) -> Result<Header, SourceError> {
-    let refused = |error| SourceError::at(url, error);
-    match about.total {
-        Some(total) => read(&mut CachedHeader { bytes, total }, &HeaderLimits::default()).map_err(refused),
-        None => read(&mut HeaderOnly(bytes), &HeaderLimits::default()).map_err(refused),
-    }
-}
-
 /// The cached beginning of a file of known length.
 struct CachedHeader<'b> {
     bytes: &'b [u8],
     total: u64,
 }
 
-impl crate::gguf::ByteSource for CachedHeader<'_> {
+impl ByteSource for CachedHeader<'_> {
     fn size(&self) -> Option<u64> {
         Some(self.total)
     }

@@ -19,7 +19,7 @@ use crate::safetensors::{self, Header, Stored, TensorLayers};
 use crate::text;
 
 /// What describes the model.
-const CONFIG: &str = "config.json";
+pub(super) const CONFIG: &str = "config.json";
 /// What says which file has a tensor.
 const INDEX: &str = "model.safetensors.index.json";
 /// Largest description or index that is read, in bytes; the largest published has nine million.
@@ -161,17 +161,23 @@ fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     }
     let entries = fs::read_dir(folder).map_err(|error| SourceError::system(folder, error))?;
     let mut paths: Vec<PathBuf> = entries.take(MAX_FILES).filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.ends_with(".safetensors") && !name.starts_with('.') && path.is_file()
-    });
-    // an original's own copy of the same weights is not loaded
-    let own = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("model"));
-    if paths.iter().any(own) {
-        paths.retain(own);
-    }
+    let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    paths.retain(|path| is_weights(&name(path)) && path.is_file());
+    own_weights(&mut paths, name);
     paths.sort();
     Ok(paths)
+}
+
+/// Whether a file of this name may have weights.
+pub(super) fn is_weights(name: &str) -> bool {
+    name.ends_with(".safetensors") && !name.starts_with('.')
+}
+
+/// Leaves out an original's own copy of the same weights, which is not loaded.
+pub(super) fn own_weights<T>(files: &mut Vec<T>, name: impl Fn(&T) -> String) {
+    if files.iter().any(|file| name(file).starts_with("model")) {
+        files.retain(|file| name(file).starts_with("model"));
+    }
 }
 
 /// An index of shards.

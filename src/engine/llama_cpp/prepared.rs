@@ -49,7 +49,8 @@ impl PreparedModel {
         let build = build.into();
         if self.model.mlx.is_some() {
             return Err(EngineError::Model(format!(
-                "the weights of '{}' ({}) are safetensors, which llama.cpp does not run: use --engine mlx, or --engine ollama",
+                "the weights of '{}' ({}) are safetensors, which llama.cpp does not run: use --engine mlx, --engine ollama, or of \
+                 original weights a type of the GGUF file that can be made of them, such as --quant Q8_0",
                 self.model.name,
                 self.model.file_type.unwrap_or("MLX")
             )));
@@ -130,10 +131,11 @@ impl PreparedModel {
         for key in keys {
             key.apply(&mut header);
         }
-        let Model { name, entry, mixture, missing_projector, dated, .. } = &self.model;
+        let Model { name, entry, mixture, made_of_original, missing_projector, dated, .. } = &self.model;
         let model = Model::from_header(header, name)?.from_catalogue(entry.clone(), mixture.clone());
         let mut changed = Self::from(model);
         (changed.model.missing_projector, changed.model.dated) = (*missing_projector, dated.clone());
+        changed.model.made_of_original = *made_of_original;
         Ok(Self { draft: self.draft.clone(), ..changed })
     }
 

@@ -1,5 +1,8 @@
 //! The table of families, read line by line: `assets/mlx-families.txt`, whose first lines explain it.
 
+use crate::model::config::words::Definitions;
+use crate::model::sections;
+
 const TABLE: &str = include_str!("../../../assets/mlx-families.txt");
 
 /// The rows of one family.
@@ -9,12 +12,8 @@ pub struct Family {
     pub inside: &'static str,
     /// What stands before every path that does not begin with `/`.
     pub root: &'static str,
-    /// What the class takes for missing keys; the first of a name counts.
-    pub defaults: Vec<(&'static str, i64)>,
-    /// Words and their expressions; the last of a name counts.
-    pub lets: Vec<(&'static str, &'static str)>,
-    /// Names of lists, and the keys that they may have.
-    pub lists: Vec<(&'static str, &'static str)>,
+    /// Its own words.
+    pub definitions: Definitions,
     /// The modules.
     pub rows: Vec<Row>,
     /// The caches, the first that holds first.
@@ -69,7 +68,7 @@ impl Family {
     pub fn of(model_type: &str) -> Option<Self> {
         let is_named =
             |heading: &str| !heading.starts_with('=') && heading.split_whitespace().any(|name| name == model_type);
-        let rows = section(is_named)?;
+        let (.., rows) = sections::sections(TABLE).find(|(heading, ..)| is_named(heading))?;
         let mut family = Self::default();
         family.read(rows);
         Some(family)
@@ -77,7 +76,9 @@ impl Family {
 
     /// Every `model_type` of the table.
     pub fn types() -> impl Iterator<Item = &'static str> {
-        headings().filter(|heading| !heading.starts_with('=')).flat_map(str::split_whitespace)
+        let families =
+            sections::headings(TABLE).map(|(heading, _)| heading).filter(|heading| !heading.starts_with('='));
+        families.flat_map(str::split_whitespace)
     }
 
     fn read(&mut self, rows: &'static str) {
@@ -92,18 +93,15 @@ impl Family {
             return;
         }
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if self.definitions.read(word, rest) {
+            return;
+        }
         match word {
-            "use" => self.read(section(|heading| heading.strip_prefix('=') == Some(rest)).unwrap_or_default()),
+            "use" => self.read(sections::shared(TABLE, rest).unwrap_or_default()),
             "in" => self.inside = rest,
             "root" => self.root = rest,
             "eight" => self.eight.extend(rest.split_whitespace()),
             "own-caches" => self.own_caches = true,
-            "default" => {
-                let pairs = rest.split_whitespace().filter_map(|pair| pair.split_once('='));
-                self.defaults.extend(pairs.filter_map(|(key, number)| Some((key, number.parse().ok()?))));
-            }
-            "let" => self.lets.extend(rest.split_once(" = ")),
-            "list" => self.lists.extend(rest.split_once(" = ")),
             "cache" => {
                 let (rest, condition) = conditional(rest);
                 let (kind, sizes) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -140,24 +138,6 @@ fn conditional(text: &'static str) -> (&'static str, Option<&'static str>) {
     }
 }
 
-fn headings() -> impl Iterator<Item = &'static str> {
-    TABLE.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'))
-}
-
-/// The rows under the first heading that is meant.
-fn section(is_meant: impl Fn(&str) -> bool) -> Option<&'static str> {
-    let mut rest = TABLE;
-    while let Some(begin) = rest.find("\n[") {
-        let (heading, after) = rest[begin + 2..].split_once("]\n")?;
-        let end = after.find("\n[").map_or(after.len(), |end| end + 1);
-        if is_meant(heading) {
-            return Some(&after[..end]);
-        }
-        rest = &after[end.saturating_sub(1)..];
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -172,11 +152,12 @@ mod tests {
         {
             let mut family = Family::default();
             family.line(line);
-            let read = family.rows.len() + family.caches.len() + family.lets.len() + family.lists.len();
-            let read = read + family.defaults.len() + family.eight.len() + usize::from(family.own_caches);
+            let read = family.rows.len() + family.caches.len() + family.definitions.lets.len();
+            let read = read + family.definitions.names.len() + family.definitions.defaults.len();
+            let read = read + family.eight.len() + usize::from(family.own_caches);
             assert!(read > 0 || !family.inside.is_empty() || !family.root.is_empty(), "{line}");
             if let Some(name) = line.strip_prefix("use ") {
-                assert!(headings().any(|heading| heading.strip_prefix('=') == Some(name)), "{line}");
+                assert!(sections::shared(TABLE, name).is_some(), "{line}");
             }
         }
     }

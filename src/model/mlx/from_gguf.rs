@@ -8,6 +8,7 @@ use super::modules::Architecture;
 use crate::gguf::{Elements, Value};
 use crate::model::config::ModelConfig;
 use crate::model::expression::{self, Words};
+use crate::model::sections;
 use crate::model::{Model, TensorGroup};
 
 const TABLE: &str = include_str!("../../../assets/mlx-from-gguf.txt");
@@ -25,7 +26,7 @@ impl ModelConfig {
             section(&model.architecture, &facts).ok_or_else(|| MlxError::NoOriginal(model.architecture.clone()))?;
         let mut config = Map::new();
         config.insert("model_type".to_owned(), kind.into());
-        let of_all = sections().find(|(names, ..)| *names == "*").map_or("", |(.., rows)| rows);
+        let of_all = sections::sections(TABLE).find(|(names, ..)| *names == "*").map_or("", |(.., rows)| rows);
         for line in of_all.lines().chain(rows.lines()).filter(|line| !line.starts_with('#')) {
             let Some((key, text)) = line.split_once(" = ") else { continue };
             match key.strip_suffix("[]") {
@@ -70,18 +71,10 @@ fn by_layer(model: &Model, text: &str) -> Json {
     (0..model.block_count()).map(layer).collect::<Vec<_>>().into()
 }
 
-/// The sections: architectures, what follows their names, and rows.
-fn sections() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    TABLE.split("\n[").skip(1).filter_map(|section| {
-        let (heading, rows) = section.split_once('\n')?;
-        let (names, kind) = heading.split_once(']')?;
-        Some((names, kind.trim(), rows))
-    })
-}
-
 /// The type and the rows of the first section of this architecture that holds.
 fn section(architecture: &str, facts: &Facts<'_>) -> Option<(&'static str, &'static str)> {
-    let of_it = sections().filter(|(names, ..)| names.split_whitespace().any(|name| name == architecture));
+    let of_it =
+        sections::sections(TABLE).filter(|(names, ..)| names.split_whitespace().any(|name| name == architecture));
     let held = of_it.filter_map(|(_, kind, rows)| match kind.split_once(" if ") {
         None => Some((kind, rows)),
         Some((kind, condition)) => (expression::value(condition, facts) == Some(1)).then_some((kind, rows)),
@@ -177,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_type_is_that_of_a_family() {
-        for (names, kind, rows) in sections().filter(|(names, ..)| *names != "*") {
+        for (names, kind, rows) in sections::sections(TABLE).filter(|(names, ..)| *names != "*") {
             let kind = kind.split_once(" if ").map_or(kind, |(kind, _)| kind);
             assert!(Family::of(kind).is_some(), "{names}: {kind}");
             assert!(rows.lines().all(|line| line.is_empty() || line.contains(" = ")), "{names}");

@@ -2,8 +2,8 @@
 
 use super::error::MlxError;
 use super::families::{CacheRow, Family, Kind, Row};
-use super::words::LayerWords;
 use crate::model::config::ModelConfig;
+use crate::model::config::words::LayerWords;
 use crate::model::limit::MAX_BLOCKS;
 
 /// A model as its class in mlx-lm makes it.
@@ -96,8 +96,8 @@ impl Architecture {
     pub fn of(config: &ModelConfig) -> Result<Self, MlxError> {
         let name = config.model_type();
         let family = Family::of(name).ok_or_else(|| MlxError::Unknown(name.to_owned()))?;
-        let layers =
-            LayerWords::layer_count(&family, config).ok_or_else(|| unknown("num_hidden_layers", "the layers"))?;
+        let layers = LayerWords::layer_count(&family.definitions, config)
+            .ok_or_else(|| unknown("num_hidden_layers", "the layers"))?;
         if layers > MAX_BLOCKS {
             return Err(MlxError::Layers(layers));
         }
@@ -108,14 +108,14 @@ impl Architecture {
             own_caches: family.own_caches,
             eight: family.eight.clone(),
         };
-        let of_model = LayerWords::new(&family, config, None, layers);
+        let of_model = LayerWords::new(&family.definitions, config, None, layers);
         for row in family.rows.iter().filter(|row| !row.path.starts_with("*.")) {
-            model.add(row, &of_model)?;
+            model.add(&family, row, &of_model)?;
         }
         for layer in 0..layers {
             let words = of_model.of_layer(layer);
             for row in family.rows.iter().filter(|row| row.path.starts_with("*.")) {
-                model.add(row, &words)?;
+                model.add(&family, row, &words)?;
             }
             let row = family.caches.iter().find(|row| words.holds(row.condition));
             model.queries.push(words.size("heads").or_else(|| words.size("num_attention_heads")).unwrap_or(0));
@@ -134,11 +134,10 @@ impl Architecture {
         self.modules.iter().flat_map(|module| &module.arrays).map(Leaf::elements).fold(0, u64::saturating_add)
     }
 
-    fn add(&mut self, row: &Row, words: &LayerWords<'_>) -> Result<(), MlxError> {
+    fn add(&mut self, family: &Family, row: &Row, words: &LayerWords<'_>) -> Result<(), MlxError> {
         if !words.holds(row.condition) {
             return Ok(());
         }
-        let family = words.family;
         let below_root =
             |path: &str| [family.root, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
         let below = match (row.path.strip_prefix("*."), words.layer) {

@@ -117,7 +117,8 @@ impl Model {
         Ok(Self { entry: self.entry.clone(), dated: self.dated.clone(), ..made })
     }
 
-    /// The same in a mode of MLX; none where neither the model nor the name is of MLX.
+    /// The same in a mode of MLX; none where neither the model nor the name is of MLX. Of original weights, the GGUF file in a
+    /// type of such files.
     ///
     /// # Errors
     /// If the model is of MLX and the name is not, or the other way round.
@@ -131,9 +132,14 @@ impl Model {
             return self.as_original(name).map(Some).map_err(|error| QuantiseError::Mlx(error.to_string()));
         };
         if !is_mode {
-            return Err(QuantiseError::Mlx(format!(
-                "{name} is no mode of MLX: use 4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16"
-            )));
+            let converted = self
+                .converted()
+                .map_err(|error| QuantiseError::Mlx(format!("{name} is a type of GGUF files, and {error}")))?;
+            let converted = converted.ok_or_else(|| {
+                let modes = "4bit, 8bit, mxfp4, nvfp4, mixed_3_6 or bf16";
+                QuantiseError::Mlx(format!("{name} is no mode of MLX: use {modes}"))
+            })?;
+            return converted.in_quantisation(to).map(Some);
         }
         let changed = MlxModel { asked: Some(name), ..MlxModel::clone(mlx) };
         let mut model = Self::of_mlx(changed, &self.name).map_err(|error| QuantiseError::Mlx(error.to_string()))?;

@@ -12,9 +12,8 @@ use crate::budget::Spend;
 use crate::gguf::ByteSource;
 use crate::source::progress::{Progress, ProgressCallback};
 use crate::text::is_printable;
+use crate::units::Bytes;
 
-/// Read-ahead beyond the parser's hint: fewer requests, for less than a mebibyte of waste.
-const AHEAD: u64 = 768 << 10;
 /// Maximum length of a header; the longest published ones have some 30 MB.
 const MAX_HEADER: u64 = 128 << 20;
 /// Maximum bytes per request, as a malicious header may announce any length.
@@ -28,6 +27,8 @@ pub struct RemoteFile<'w> {
     known: RemoteFileInfo,
     /// End of the header, as the parser estimates it.
     expected: u64,
+    /// What is read ahead of it.
+    ahead: u64,
     ended: bool,
     whole: Option<FullResponse>,
     ignores_ranges: bool,
@@ -37,12 +38,14 @@ pub struct RemoteFile<'w> {
 }
 
 impl<'w> RemoteFile<'w> {
-    /// The file that `request` requests; nothing is fetched yet.
+    /// The file that `request` requests; nothing is fetched yet. So much is read ahead of the parser's hint: fewer requests, for
+    /// some waste.
     pub fn new(
         client: &Client,
         request: HttpRequest,
         on_progress: &'w mut ProgressCallback<'w>,
         before: Progress,
+        ahead: Bytes,
     ) -> Self {
         Self {
             client: client.clone(),
@@ -50,6 +53,7 @@ impl<'w> RemoteFile<'w> {
             bytes: Vec::new(),
             known: RemoteFileInfo::default(),
             expected: 0,
+            ahead: ahead.0,
             ended: false,
             whole: None,
             ignores_ranges: false,
@@ -96,7 +100,7 @@ impl<'w> RemoteFile<'w> {
         if at >= MAX_HEADER {
             return Err(WireError::LongHeader { limit: MAX_HEADER });
         }
-        let ahead = at.max(self.expected.min(start + MAX_PIECE)).max(start).saturating_add(AHEAD);
+        let ahead = at.max(self.expected.min(start + MAX_PIECE)).max(start).saturating_add(self.ahead);
         let end = self.known.total.map_or(ahead, |total| ahead.min(total)).max(start + 1);
         let fetch = Fetch {
             client: self.client.clone(),

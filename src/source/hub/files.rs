@@ -61,8 +61,14 @@ pub(in crate::source) fn choose<'g>(
 ) -> Result<&'g RepoModel, String> {
     if groups.is_empty() {
         let safetensors = files.iter().any(|file| file.ends_with(".safetensors"));
-        let advice =
-            if safetensors { "it holds safetensors; look for a GGUF version of the model" } else { "look for another" };
+        let advice = match (safetensors, &wanted.quant) {
+            (true, Some(quant)) => format!(
+                "it holds safetensors; 'hf://{} --quant {quant}' plans the file that can be made of them",
+                wanted.repository
+            ),
+            (true, None) => "it holds safetensors; look for a GGUF version of the model".to_owned(),
+            (false, _) => "look for another".to_owned(),
+        };
         return Err(format!("the repository has no GGUF files: {advice}"));
     }
     let labels: Vec<_> = groups.iter().map(|group| group.label.as_str()).collect();

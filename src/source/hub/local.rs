@@ -1,12 +1,13 @@
 //! Files of a repository that other programs keep on this machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::HfReference;
 use super::files::{choose, groups};
 use crate::files;
 use crate::gguf::read::ShardName;
 use crate::source::roots::Roots;
+use crate::source::safetensors::CONFIG;
 use crate::source::store::{self, EntryState, Store, StoreEntry};
 
 /// The file on this machine that `wanted` means.
@@ -35,6 +36,25 @@ fn kept(wanted: &HfReference, roots: &Roots) -> Vec<(String, StoreEntry)> {
     let of_repository = |entry: StoreEntry| Some((path_in(&wanted.repository, &entry)?, entry));
     let kept = store::list(roots).into_iter().filter_map(of_repository);
     kept.filter(|(_, entry)| is_of_revision(entry, wanted.revision.as_deref())).collect()
+}
+
+/// The folder of original weights on this machine that `wanted` means: a snapshot in Hugging Face's cache.
+pub(in crate::source) fn original(wanted: &HfReference, roots: &Roots) -> Option<PathBuf> {
+    if wanted.quant.is_some() || wanted.file.is_some() {
+        return None;
+    }
+    let revision = wanted.revision();
+    if revision.contains(['/', '\\']) || revision.starts_with('.') {
+        return None;
+    }
+    let folder = |root: &PathBuf| {
+        let repository = root.join(format!("models--{}", wanted.repository.replace('/', "--")));
+        let named = files::text(&repository.join("refs").join(revision), files::TEXT).ok().flatten();
+        let commit = named.as_deref().map_or(revision, str::trim);
+        let inside = !commit.contains(['/', '\\']) && !commit.starts_with('.');
+        inside.then(|| repository.join("snapshots").join(commit)).filter(|folder| folder.join(CONFIG).is_file())
+    };
+    roots.hugging_face.iter().find_map(folder)
 }
 
 /// The path of an entry in `repository`; none if it is of another one.

@@ -1,17 +1,43 @@
-//! The words of the families' expressions: keys of `config.json`, what the class takes for missing ones, and the table's
-//! own words.
+//! The words of expressions in tables of families: keys of `config.json`, what the program takes for missing ones, and the
+//! table's own words.
 
 use serde_json::{Map, Value};
 
-use super::families::Family;
-use crate::model::config::ModelConfig;
+use super::ModelConfig;
 use crate::model::expression::{self, Words};
+
+/// A family's own words.
+#[derive(Clone, Debug, Default)]
+pub struct Definitions {
+    /// What is taken for missing keys; the first of a name counts.
+    pub defaults: Vec<(&'static str, i64)>,
+    /// Words and their expressions; the last of a name counts.
+    pub lets: Vec<(&'static str, &'static str)>,
+    /// Names, and the keys of which they are the first that there is; the last of a name counts.
+    pub names: Vec<(&'static str, &'static str)>,
+}
+
+impl Definitions {
+    /// Reads a line of a table; whether it defines a word.
+    pub fn read(&mut self, word: &str, rest: &'static str) -> bool {
+        match word {
+            "default" => {
+                let pairs = rest.split_whitespace().filter_map(|pair| pair.split_once('='));
+                self.defaults.extend(pairs.filter_map(|(key, number)| Some((key, number.parse().ok()?))));
+            }
+            "let" => self.lets.extend(rest.split_once(" = ")),
+            "list" => self.names.extend(rest.split_once(" = ")),
+            _ => return false,
+        }
+        true
+    }
+}
 
 /// The words as one layer has them.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerWords<'a> {
-    /// The family.
-    pub family: &'a Family,
+    /// The family's own words.
+    definitions: &'a Definitions,
     /// The keys.
     pub config: &'a ModelConfig,
     /// The layer; none where a path has none.
@@ -24,8 +50,8 @@ pub struct LayerWords<'a> {
 
 impl<'a> LayerWords<'a> {
     /// The words of this layer.
-    pub fn new(family: &'a Family, config: &'a ModelConfig, layer: Option<u64>, layers: u64) -> Self {
-        Self { family, config, layer, layers, known: family.lets.len() }
+    pub fn new(definitions: &'a Definitions, config: &'a ModelConfig, layer: Option<u64>, layers: u64) -> Self {
+        Self { definitions, config, layer, layers, known: definitions.lets.len() }
     }
 
     /// The same of a layer.
@@ -35,8 +61,8 @@ impl<'a> LayerWords<'a> {
     }
 
     /// The number of layers.
-    pub fn layer_count(family: &'a Family, config: &'a ModelConfig) -> Option<u64> {
-        let words = Self::new(family, config, None, 0);
+    pub fn layer_count(definitions: &'a Definitions, config: &'a ModelConfig) -> Option<u64> {
+        let words = Self::new(definitions, config, None, 0);
         let named = words.word("layers").flatten().filter(|&layers| layers > 0);
         u64::try_from(named.or_else(|| words.key("num_hidden_layers"))?).ok().filter(|&layers| layers > 0)
     }
@@ -55,14 +81,14 @@ impl<'a> LayerWords<'a> {
     /// A word of the table, whose value may not be known; none if the table has no such word.
     fn word(&self, word: &str) -> Option<Option<i64>> {
         let (at, (_, text)) =
-            self.family.lets[..self.known].iter().enumerate().rev().find(|(_, (name, _))| *name == word)?;
+            self.definitions.lets[..self.known].iter().enumerate().rev().find(|(_, (name, _))| *name == word)?;
         Some(expression::number(text, &Self { known: at, ..*self }))
     }
 
     /// A key, or what the class takes for it; 0 for what is no number.
     fn key(&self, key: &str) -> Option<i64> {
-        let default = || self.family.defaults.iter().find(|(name, _)| *name == key).map(|(_, number)| *number);
-        self.value(key).map(number).or_else(default)
+        let default = || self.definitions.defaults.iter().find(|(name, _)| *name == key).map(|(_, number)| *number);
+        self.named(key).map(number).or_else(default)
     }
 
     fn value(&self, path: &str) -> Option<&'a Value> {
@@ -78,17 +104,23 @@ impl<'a> LayerWords<'a> {
         None
     }
 
-    /// The list of this name, which may be a text: a list of letters.
-    fn list(&self, name: &str) -> Option<&'a Value> {
-        match self.family.lists.iter().find(|(list, _)| *list == name) {
+    /// What config.json has under this name; a list may be a text: a list of letters.
+    pub fn named(&self, name: &str) -> Option<&'a Value> {
+        match self.definitions.names.iter().rev().find(|(known, _)| *known == name) {
             Some((_, keys)) => keys.split_whitespace().find_map(|key| self.value(key)),
             None => self.value(name),
         }
     }
 
+    /// Whether the word has a meaning here: it is the table's, a number, or config.json says it.
+    pub fn is_known(&self, word: &str) -> bool {
+        let is_default = || self.definitions.defaults.iter().any(|(name, _)| *name == word);
+        self.named(word).is_some() || self.word(word).is_some() || self.special(word).is_some() || is_default()
+    }
+
     fn element(&self, name: &str) -> Option<Element<'a>> {
         let layer = usize::try_from(self.layer?).ok()?;
-        match self.list(name)? {
+        match self.named(name)? {
             Value::Array(list) => list.get(layer).map(Element::Value),
             Value::String(letters) => {
                 let count = letters.chars().count().max(1);
@@ -99,12 +131,12 @@ impl<'a> LayerWords<'a> {
     }
 
     fn is_in(&self, name: &str, number: u64) -> bool {
-        let list = self.list(name).and_then(Value::as_array);
+        let list = self.named(name).and_then(Value::as_array);
         list.is_some_and(|list| list.iter().any(|value| value.as_u64() == Some(number)))
     }
 
     fn length(&self, name: &str) -> i64 {
-        let length = match self.list(name) {
+        let length = match self.named(name) {
             Some(Value::Array(list)) => list.len(),
             Some(Value::String(letters)) => letters.chars().count(),
             _ => 0,
@@ -117,7 +149,7 @@ impl<'a> LayerWords<'a> {
         if let Some(key) = word.strip_prefix("no.") {
             return match key.strip_prefix("outer.") {
                 Some(key) => flag(self.config.outer().get(key).is_none_or(Value::is_null)),
-                None => flag(self.list(key).is_none()),
+                None => flag(self.named(key).is_none()),
             };
         }
         if let Some(key) = word.strip_prefix("unset.") {
@@ -128,6 +160,12 @@ impl<'a> LayerWords<'a> {
         }
         if let Some(name) = word.strip_prefix("is.") {
             return flag(self.config.text().get("model_type").and_then(Value::as_str) == Some(name));
+        }
+        if let Some((key, wanted)) = word.split_once(".is.") {
+            return flag(self.named(key).and_then(Value::as_str) == Some(wanted));
+        }
+        if let Some((key, at)) = word.split_once(".at.") {
+            return Some(self.named(key)?.get(at.parse::<usize>().ok()?).map_or(0, number));
         }
         if let Some(name) = word.strip_prefix("len.") {
             return Some(self.length(name));
@@ -168,6 +206,7 @@ impl Element<'_> {
                 value.as_str().is_some_and(|text| text == if wanted == "star" { "*" } else { wanted })
             }
             Self::Letter('*') => wanted == "star",
+            Self::Letter('-') => wanted == "dash",
             Self::Letter(letter) => wanted.chars().eq([*letter]),
         }
     }
