@@ -163,7 +163,7 @@ fn headers_are_those_that_the_converter_writes() {
         let found: BTreeMap<String, (String, Vec<u64>)> = made
             .tensors
             .iter()
-            .map(|tensor| (tensor.name.to_string(), (tensor.ty.name().to_ascii_lowercase(), tensor.dims.to_vec())))
+            .map(|tensor| (tensor.name.to_string(), (tensor.ty.name().to_ascii_lowercase(), tensor.dims.clone())))
             .collect();
         for tensor in expected.keys().chain(found.keys()).collect::<BTreeSet<_>>() {
             let (expected, found) = (expected.get(tensor), found.get(tensor));

@@ -108,3 +108,36 @@ fn answers_export_as_svg() {
         command.assert().success().stdout(starts_with("<svg ")).stdout(predicates::str::ends_with("</svg>\n"));
     }
 }
+
+#[test]
+fn original_weights_are_planned_and_exported_as_the_file_made_of_them() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.folder.path().join("new-model");
+    let (config, weights) = crate::original::files("qwen3 moe stacked", 1);
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("config.json"), config).unwrap();
+    std::fs::write(folder.join("model.safetensors"), &weights[0]).unwrap();
+    let on_machine = ["--engine", "llama.cpp", "--gpu", "24GiB", "--ram", "64GiB"];
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(&folder).args(on_machine);
+    let planned = command.assert().success();
+    planned
+        .stdout(contains("new-model · qwen3moe · BF16"))
+        .stdout(contains("to be made: python convert_hf_to_gguf.py"));
+
+    let file = sandbox.folder.path().join("header.gguf");
+    let mut command = sandbox.plimsoll();
+    command.arg("export").arg(&folder).args(on_machine).args(["--quant", "Q8_0", "--as", "gguf-header"]);
+    command.assert().code(2).stderr(contains("name a new file with --output"));
+    command.arg("--output").arg(&file).assert().success();
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(&file).args(on_machine);
+    command.assert().success().stdout(contains("new-model · qwen3moe · Q8_0"));
+
+    let mut command = sandbox.plimsoll();
+    command
+        .arg("plan")
+        .arg(&folder)
+        .args(["--engine", "ollama", "--quant", "Q4_Z", "--gpu", "24GiB", "--ram", "64GiB"]);
+    command.assert().code(2);
+}
