@@ -158,7 +158,7 @@ fn the_axes_of_the_matrix_can_be_chosen() {
     harness.press("r");
     assert!(harness.text().contains("≈ tok/s with the context full: KV cache by batch"), "{}", harness.text());
     let text = harness.text();
-    assert!(text.contains("fits") && text.contains("layers on GPU; GPU"), "{text}");
+    assert!(text.contains("layers on GPU; GPU"), "{text}");
 }
 
 #[test]
