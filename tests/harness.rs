@@ -476,6 +476,8 @@ fn key(word: &str) -> (KeyCode, KeyModifiers) {
         "PgUp" => KeyCode::PageUp,
         "PgDn" => KeyCode::PageDown,
         "F1" => KeyCode::F(1),
+        "F2" => KeyCode::F(2),
+        "F4" => KeyCode::F(4),
         "Back" => KeyCode::Backspace,
         letter => KeyCode::Char(
             letter

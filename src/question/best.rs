@@ -6,7 +6,7 @@ mod record;
 
 use super::{About, Question, Stepwise, source};
 use crate::answer::best::{BestRequest, Card, Loss, Objective};
-use crate::answer::{Figures, verdict};
+use crate::answer::{Figures, Remedy, verdict};
 use crate::engine::PlanRequest;
 use crate::page::{Block, Column, Hue, Ink, Narrow, Page, Span, Table, width};
 use crate::plan::{Outcome, Plan};
@@ -37,16 +37,16 @@ impl Stepwise for Best {
 impl Question for Best {
     const NAME: &'static str = "best";
     const PRINTS: &'static str = "the best settings";
-    type Answer = Vec<Card>;
+    type Answer = BestFound;
     type Record<'a> = BestAnswer<'a>;
 
-    fn answer(&self, About { request, plan, .. }: About<'_>) -> Result<Vec<Card>, String> {
+    fn answer(&self, About { request, plan, .. }: About<'_>) -> Result<BestFound, String> {
         let mut cards = request.best(plan, &self.search);
         cards.retain(|card| self.only.is_none_or(|only| card.objectives.contains(&only)));
-        Ok(cards)
+        Ok(BestFound { cards, less_kept: request.remedy_by_margin(plan) })
     }
 
-    fn page(&self, About { request, plan, .. }: About<'_>, found: &Vec<Card>) -> Page {
+    fn page(&self, About { request, plan, .. }: About<'_>, BestFound { cards: found, less_kept }: &BestFound) -> Page {
         let mut page = Page::default();
         let Self { search, only } = self;
         let names: Vec<&str> = search.held.iter().map(|knob| knob.title()).collect();
@@ -62,6 +62,10 @@ impl Question for Best {
             options(found, &request.settings, &mut page);
             card(first, &request.settings, &mut page);
         }
+        if let Some(remedy) = less_kept {
+            page.blank();
+            page.text(&less_kept_text(remedy), Hue::Text);
+        }
         match only {
             Some(only) if found.is_empty() && *only != Objective::Safe => {
                 page.text(&format!("{}: no settings were found.", only.title()), Hue::Text);
@@ -74,13 +78,30 @@ impl Question for Best {
         page
     }
 
-    fn record<'a>(&'a self, about: About<'a>, found: &'a Vec<Card>) -> BestAnswer<'a> {
+    fn record<'a>(&'a self, about: About<'a>, found: &'a BestFound) -> BestAnswer<'a> {
         BestAnswer::of(about, &self.search, found)
     }
 
-    fn csv(&self, about: About<'_>, cards: &Vec<Card>) -> Option<String> {
-        Some(record::csv(&about.request.settings, cards))
+    fn csv(&self, about: About<'_>, found: &BestFound) -> Option<String> {
+        Some(record::csv(&about.request.settings, &found.cards))
     }
+}
+
+/// The best settings, and what the present ones would be with less kept free.
+#[derive(Debug)]
+pub struct BestFound {
+    /// A card for each objective, or for several.
+    pub cards: Vec<Card>,
+    /// All in VRAM with the settings as they are but for what is kept free, where that brings it there.
+    pub less_kept: Option<Remedy>,
+}
+
+/// `With less kept free the settings as they are run from VRAM alone (--fit-target 384): ≈ 34 tok/s (22–42). Then 454 MiB …`
+fn less_kept_text(remedy: &Remedy) -> String {
+    let speed = remedy.speed.map_or_else(String::new, |speed| format!(": {speed}"));
+    let stays = remedy.cost.as_ref().map_or_else(String::new, |stays| format!(" Then {stays}."));
+    let options = remedy.options().unwrap_or_default();
+    format!("With less kept free the settings as they are run from VRAM alone ({options}){speed}.{stays}")
 }
 
 /// Where the engine plans less context than was given: a sentence, which comes first.

@@ -409,3 +409,22 @@ fn why_says_what_takes_the_memory_of_a_device() {
     let said = refused(command.arg("why").arg(sandbox.model("llama3.1-8b")).args(SMALL).args(["--on", "GPU7"]), 2);
     assert_eq!(said, "error: --on: there is no device 'GPU7': use one of GPU0, RAM\n");
 }
+
+/// Where less kept free brings all into VRAM, best says so, and the plan with that option is all in VRAM.
+#[test]
+fn best_says_what_a_lower_margin_brings() {
+    let sandbox = Sandbox::new();
+    let ask = |question: &str, ctx: &str, more: &[&str]| {
+        let machine = ["--gpu", "RTX 3060", "--ram", "32GiB", "--ctx", ctx];
+        json(sandbox.plimsoll().args([question, "catalogue:qwen3-14b"]).args(machine).args(more))
+    };
+    let best = ask("best", "16k", &[]);
+    let options = best["less_kept_free"]["options"].as_str().unwrap();
+    assert!(options.starts_with("--fit-target "), "{options}");
+    assert!(best["less_kept_free"]["stays_free"].as_str().unwrap().contains("stay free"), "{best}");
+    let options: Vec<&str> = options.split(' ').collect();
+    let outcomes = [ask("plan", "16k", &[]), ask("plan", "16k", &options)].map(|plan| plan["outcome"].clone());
+    assert_eq!(outcomes, ["layers-in-ram", "vram"]);
+    let short = ask("best", "4k", &[]);
+    assert!(short["less_kept_free"].is_null(), "{short}");
+}

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use plimsoll::answer::best::Objective;
 use plimsoll::answer::{Goal, why};
+use plimsoll::plan::Outcome;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
-use plimsoll::tui::action::{Action, Command};
+use plimsoll::tui::action::{Action, Command, Gesture};
 use plimsoll::tui::app::AnswerState;
 use plimsoll::tui::effect::Effect;
 use plimsoll::tui::query::QueryPart;
@@ -79,6 +80,33 @@ fn the_page_says_if_nothing_helps_or_is_needed() {
     assert!(harness.text().contains("There is no GPU to move it to"), "{}", harness.text());
     harness.press("Esc s");
     assert!(harness.text().contains("Safe: no settings were found"), "{}", harness.text());
+}
+
+#[test]
+fn a_key_or_a_press_makes_a_change_that_the_verdict_names() {
+    let mut harness = spilled();
+    let before = harness.host.app.request.plan_request().unwrap();
+    let text = harness.text();
+    let (y, row) = text.lines().enumerate().find(|(_, line)| line.trim_start().starts_with("F2 ")).unwrap();
+    let tokens: u64 = row.split("--ctx ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(row.contains("all in VRAM"), "{row}");
+    let x = row.chars().take_while(|c| *c != 'F').count() as u16;
+    for by_mouse in [false, true] {
+        if by_mouse {
+            harness.mouse(Gesture::Down, x, y as u16);
+        } else {
+            harness.press("F2");
+        }
+        let app = &harness.host.app.request;
+        assert_eq!(app.settings.ctx, Context::Tokens(tokens));
+        assert!(app.plan.as_ref().unwrap().outcome() <= Outcome::Tight);
+        assert!(harness.text().contains("✓ All in VRAM"), "{}", harness.text());
+        harness.press("u");
+        assert!(harness.host.app.request.plan_request().as_ref() == Some(&before));
+    }
+    harness.press("F4");
+    assert!(harness.text().contains("There is no such change"), "{}", harness.text());
+    assert!(harness.host.app.request.plan_request() == Some(before));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::BestFound;
+use crate::answer::Remedy;
 use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss, Poorer};
 use crate::answer::sweep::PlanFigures;
 use crate::catalogue::Place;
@@ -23,15 +25,31 @@ pub struct BestAnswer<'a> {
     /// What the safe card leaves on every GPU besides what the engine keeps free.
     margin: Bytes,
     cards: Vec<CardRecord<'a>>,
+    /// All in VRAM with the settings as they are and less kept free; null where that is so already, or no margin brings it
+    /// there.
+    less_kept_free: Option<LessKeptRecord<'a>>,
+}
+
+record! {
+    /// All in VRAM with less kept free on GPUs.
+    LessKeptRecord<'a>(remedy: &'a Remedy) {
+        /// The option that keeps less free.
+        options: Option<String> = remedy.options(),
+        /// What stays free then, and beside what.
+        stays_free: Option<&'a str> = remedy.cost.as_deref(),
+        /// How fast it generates then with an empty cache; null where that cannot be known.
+        speed: Option<SpeedRange> = remedy.speed,
+    }
 }
 
 impl<'a> BestAnswer<'a> {
-    pub(super) fn of(about: About<'a>, search: &BestRequest, cards: &'a [Card]) -> Self {
+    pub(super) fn of(about: About<'a>, search: &BestRequest, BestFound { cards, less_kept }: &'a BestFound) -> Self {
         Self {
             head: PlanSource::of(about.plan, about.source),
             held: search.held.iter().map(|knob| knob.name()).collect(),
             margin: search.margin,
             cards: cards.iter().map(|card| CardRecord::of(card, &about.request.settings)).collect(),
+            less_kept_free: less_kept.as_ref().map(LessKeptRecord::of),
         }
     }
 }
