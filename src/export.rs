@@ -81,7 +81,7 @@ impl ModelLocation {
     fn published(&self, of: &PlanRequest) -> Option<Self> {
         let Self::Unknown(_) = self else { return None };
         let entry = catalogue::find(of.opened.entry.as_deref()?)?;
-        Some(match entry.place(of.model.file_type.as_deref()?)? {
+        Some(match entry.place(of.model.file_type.as_ref()?)? {
             Place::Ollama { tag } => Self::Ollama(tag),
             Place::HuggingFace { repository, file } => Self::HuggingFace(format!("{repository}:{file}")),
         })

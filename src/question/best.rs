@@ -157,10 +157,16 @@ pub fn table((request, plan): (&PlanRequest, &Plan), cards: &[Card], page: &mut 
     let rows = rows.chain(cards.iter().map(of_card)).collect();
     let table = Table { columns: titles.into(), rows, gap: 2, head: true, narrow: Narrow::Below(7) };
     let (head, mut rows) = table.in_rows();
-    head.into_iter().for_each(|head| page.push(head));
+    if let Some(head) = head {
+        page.push(head);
+    }
     let cards = rows.split_off(1);
-    rows.into_iter().for_each(|now| page.push(now));
-    cards.into_iter().for_each(|card| page.choice(card));
+    for now in rows {
+        page.push(now);
+    }
+    for card in cards {
+        page.choice(card);
+    }
 }
 
 /// Weights, cache, context, both speeds, headroom, and what is in RAM.

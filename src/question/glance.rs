@@ -42,7 +42,7 @@ pub fn figures(figures: &Figures, has_gpus: bool, cells: usize, titles: bool) ->
         Largest::Tokens(most) => Some(Tokens(most).to_string()),
     };
     let (on_gpus, all) = figures.on_gpus;
-    let short = figures.headroom.is_some_and(|left| left.is_short());
+    let short = figures.headroom.is_some_and(Difference::is_short);
     let headroom = known(figures.headroom.map(in_nine_cells));
     let headroom = ("headroom", 9, headroom, if short { Hue::Over.bold() } else { Hue::Text.into() });
     let verdict = ("", 16, format!("{sign} {}", figures.outcome.headline()), hue.bold());
@@ -146,7 +146,9 @@ pub fn page(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>, c
     let ways = limits.map(|limits| ways(plan, limits, &[])).unwrap_or_default();
     if !ways.is_empty() {
         page.blank();
-        ways.into_iter().for_each(|way| page.push(way));
+        for way in ways {
+            page.push(way);
+        }
         page.blank();
     }
     let besides = besides(plan, limits, speeds);

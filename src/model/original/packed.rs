@@ -41,7 +41,7 @@ pub(super) fn unpacked(config: &ModelConfig, stored: &Stored) -> Result<Vec<Tens
                     return (!is_part).then(|| tensor.clone());
                 };
                 let &[rows, columns] = tensor.shape.as_slice() else { return None };
-                Some(half(format!("{base}.weight"), vec![columns, rows * (32 / bits)]))
+                Some(half(format!("{base}.weight"), vec![columns, rows.saturating_mul(32 / bits)]))
             };
             Ok(stored.tensors.iter().filter_map(one).collect())
         }
@@ -66,7 +66,8 @@ fn words(tensors: &[Tensor], written: &Value) -> Result<Vec<Tensor>, OriginalErr
         }
         let Some(base) = tensor.name.strip_suffix("_packed") else { return Some(tensor.clone()) };
         let mut shape = tensor.shape.clone();
-        *shape.last_mut()? *= 32 / bits;
+        let last = shape.last_mut()?;
+        *last = last.saturating_mul(32 / bits);
         Some(half(base.to_owned(), shape))
     };
     Ok(tensors.iter().filter_map(one).collect())

@@ -96,13 +96,13 @@ pub(super) fn made(family: &Family, hparams: &Hparams, blocks: u64, weights: &[T
         let words = TensorWords::of(hparams.words(family, found.block), tensor);
         let unknown = || OriginalError::Tensor { tensor: tensor.name.clone(), family: family.architecture.to_owned() };
         let (rows, ending) = found.rows(family, &words.inner).ok_or_else(unknown)?;
-        let all: u64 = tensor.shape.iter().product();
-        let (mut elements, packed) = (0, tensor.dtype == Dtype::U8 && tensor.name.ends_with("_blocks"));
+        let all = elements_of(&tensor.shape);
+        let (mut elements, packed) = (0_u64, tensor.dtype == Dtype::U8 && tensor.name.ends_with("_blocks"));
         for row in rows {
             let making_of = words
                 .make(row, &found, ending, depth)
                 .ok_or_else(|| OriginalError::Shape { tensor: tensor.name.clone(), shape: tensor.shape.clone() })?;
-            elements += making_of.dims.iter().product::<u64>();
+            elements = elements.saturating_add(elements_of(&making_of.dims));
             let place = places.entry(making_of.name.clone()).or_insert(making.len());
             match making.get_mut(*place) {
                 Some(before) if before.stacked && before.dims == making_of.dims => before.count += 1,
@@ -110,7 +110,7 @@ pub(super) fn made(family: &Family, hparams: &Hparams, blocks: u64, weights: &[T
                 None => making.push(Making { packed, ..making_of }),
             }
         }
-        let expected = if packed { 2 * all } else { all };
+        let expected = if packed { all.saturating_mul(2) } else { all };
         // rows beyond the tokens are cut or added, and nothing else is
         let is_table = name.contains("embed_tokens");
         if !rows.is_empty() && elements != expected && !is_table {
@@ -141,6 +141,11 @@ pub(super) fn made(family: &Family, hparams: &Hparams, blocks: u64, weights: &[T
         ));
     }
     Ok(Made { tensors, file_type, notes })
+}
+
+/// Numbers of a tensor with these sizes, which a file may claim to be any.
+fn elements_of(sizes: &[u64]) -> u64 {
+    sizes.iter().fold(1, |all, size| all.saturating_mul(*size))
 }
 
 /// A name without what stands before those of the language model; none if it is of another part.

@@ -140,7 +140,9 @@ fn page(app: &App, form: Form, scopes: &[Scope], cells: usize) -> Page {
     let limits = limits(app, plan);
     if let Some(limits) = limits.found() {
         let keys = WAYS.map(|way| app.preferences.keys.key_for(way, scopes).unwrap_or_default());
-        glance::ways(plan, limits, &keys).into_iter().for_each(|way| page.choice(way));
+        for way in glance::ways(plan, limits, &keys) {
+            page.choice(way);
+        }
     }
     app.found_machine.reports.iter().for_each(|report| page.text(report, Hue::Over));
     let besides = glance::besides(plan, limits.found(), app.request.speeds.as_ref());
@@ -150,7 +152,9 @@ fn page(app: &App, form: Form, scopes: &[Scope], cells: usize) -> Page {
         page.text(&besides.join(" "), Hue::Text);
     }
     let surprise = plan.decided.first();
-    surprise.iter().for_each(|note| page.text_indented(note, 2, Hue::Cache));
+    if let Some(note) = surprise {
+        page.text_indented(note, 2, Hue::Cache);
+    }
     let notes = plan.notes.iter().filter(|note| surprise != Some(note));
     notes.for_each(|note| page.text_indented(note, 2, Hue::Dim));
     page
