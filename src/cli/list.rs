@@ -271,7 +271,7 @@ impl ListRow {
 
     /// Whether no place is known that has it so.
     fn is_to_be_made(&self) -> bool {
-        self.item.is_to_be_made(self.planned.as_ref().ok().map(|known| &*known.plan))
+        self.item.origin == ModelOrigin::Catalogue && self.planned.is_ok() && self.place.is_none()
     }
 
     fn released(&self) -> Option<&'static str> {

@@ -58,7 +58,8 @@ impl Question for Best {
         page.text(&format!("Each was planned; bold is what differs from now. Safe leaves {margin}.{held}"), Hue::Text);
         if let [first, ..] = found.as_slice() {
             page.blank();
-            table((request, plan), found, &mut page);
+            let speeds = Speeds::of(&request.model, &request.machine, plan, 0);
+            table((plan, speeds.as_ref()), found, &mut page);
             options(found, &request.settings, &mut page);
             card(first, &request.settings, &mut page);
         }
@@ -121,8 +122,7 @@ pub fn not_as_asked(request: &PlanRequest, plan: &Plan) -> Option<String> {
 }
 
 /// Adds a row for each card below one for the settings as they are; what differs from those is bold.
-pub fn table((request, plan): (&PlanRequest, &Plan), cards: &[Card], page: &mut Page) {
-    let speeds = Speeds::of(&request.model, &request.machine, plan, 0);
+pub fn table((plan, speeds): (&Plan, Option<&Speeds>), cards: &[Card], page: &mut Page) {
     let titles = [
         Column::left("", 0),
         Column::left("weights", 0),
@@ -135,7 +135,7 @@ pub fn table((request, plan): (&PlanRequest, &Plan), cards: &[Card], page: &mut 
         Column::left("first token", 0),
         Column::left("gives up", 0),
     ];
-    let now = cells(plan, speeds.as_ref());
+    let now = cells(plan, speeds);
     let row = |name: &str, plan: &Plan, speeds: Option<&Speeds>, first: String, gives_up: String| {
         let cells = cells(plan, speeds);
         let ink = |(cell, now): (&String, &String)| {
@@ -153,7 +153,7 @@ pub fn table((request, plan): (&PlanRequest, &Plan), cards: &[Card], page: &mut 
         let losses = if losses.is_empty() { "nothing".to_owned() } else { losses.join(", ") };
         row(&card.title(), &card.plan, card.speeds.as_ref(), first, losses)
     };
-    let rows = std::iter::once(row("Now", plan, speeds.as_ref(), String::new(), String::new()));
+    let rows = std::iter::once(row("Now", plan, speeds, String::new(), String::new()));
     let rows = rows.chain(cards.iter().map(of_card)).collect();
     let table = Table { columns: titles.into(), rows, gap: 2, head: true, narrow: Narrow::Below(7) };
     let (head, mut rows) = table.in_rows();

@@ -41,14 +41,15 @@ pub(super) fn folder(path: &Path) -> Result<OpenedModel, SourceError> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let config = text_of(&folder.join(CONFIG))?;
-    let paths = weight_files(folder)?;
+    let index = index(folder)?;
+    let paths = weight_files(folder, index.as_ref())?;
     let mut stored = Stored::default();
     for file in &paths {
         stored.add(read(file)?).map_err(|name| {
             damaged(file, format!("tensor '{name}' is in another file of the folder too: remove the older one"))
         })?;
     }
-    listed(folder, &stored)?;
+    listed(folder, index.as_ref(), &stored)?;
     let name = fs::canonicalize(folder).ok().and_then(|whole| Some(whole.file_name()?.to_string_lossy().into_owned()));
     let name = name.unwrap_or_else(|| folder.display().to_string());
     let model = model(&folder.join(CONFIG), &config, Some(stored).filter(|_| !paths.is_empty()), &name)?;
@@ -139,8 +140,8 @@ fn read(path: &Path) -> Result<Header, SourceError> {
 }
 
 /// The files of weights in a folder: those of its index, or else as mlx-lm finds them.
-fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
-    if let Some(index) = index(folder)? {
+fn weight_files(folder: &Path, index: Option<&Index>) -> Result<Vec<PathBuf>, SourceError> {
+    if let Some(index) = index {
         let names: BTreeSet<&String> = index.weight_map.values().collect();
         if names.len() > MAX_FILES {
             return Err(damaged(folder, format!("{INDEX} names more than {MAX_FILES} files")));
@@ -196,8 +197,8 @@ fn index(folder: &Path) -> Result<Option<Index>, SourceError> {
 }
 
 /// That every tensor of the index is in a file.
-fn listed(folder: &Path, stored: &Stored) -> Result<(), SourceError> {
-    let Some(index) = index(folder)? else { return Ok(()) };
+fn listed(folder: &Path, index: Option<&Index>, stored: &Stored) -> Result<(), SourceError> {
+    let Some(index) = index else { return Ok(()) };
     let missing = index.weight_map.iter().find(|(name, _)| stored.tensor(&text::one_line(name)).is_none());
     missing.map_or(Ok(()), |(name, file)| {
         let (name, file) = (text::quoted(name).into_owned(), text::quoted(file).into_owned());

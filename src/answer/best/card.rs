@@ -38,6 +38,8 @@ pub struct Card {
     pub first_token: Option<FirstToken>,
     /// Its placement, where it is not the engine's.
     pub placement: Option<Placement>,
+    /// Of a model of the catalogue, where it can be had so; none of others, and if no such place is known.
+    pub place: Option<Place>,
     /// Of the fastest: tokens in the cache with which it is.
     pub fill: Option<u64>,
     /// Of the fastest: a poorer quantisation than may be suggested, where that would be fast enough, or all in VRAM.
@@ -130,6 +132,7 @@ impl Card {
             speeds: speeds.clone(),
             first_token: FirstToken::of(request, plan),
             placement: found.placement.clone(),
+            place: place(request, plan),
             fill: None,
             poorer: None,
             loss: *loss,
@@ -218,15 +221,9 @@ impl Card {
         (!each.is_empty()).then(|| format!("Changes {}.", each.join("; ")))
     }
 
-    /// Of a model of the catalogue, where it can be had so; none of others, and if no such place is known.
-    pub fn place(&self) -> Option<Place> {
-        let entry = catalogue::find(self.request.opened.entry.as_deref()?)?;
-        entry.place(self.plan.model.file_type.as_deref()?)
-    }
-
     /// Whether it is of the catalogue and no place is known that has it so.
     pub fn is_to_be_made(&self) -> bool {
-        self.request.opened.entry.is_some() && self.place().is_none()
+        self.request.opened.entry.is_some() && self.place.is_none()
     }
 
     /// `To have it: ollama pull qwen3:8b.`, or that it is to be made; none of other models.
@@ -235,7 +232,7 @@ impl Card {
             let quantisation = self.plan.model.file_type.as_deref().unwrap_or("this quantisation");
             return Some(format!("To be made: no file in {quantisation} is known. Convert the model and quantise it."));
         }
-        self.place().map(|place| format!("To have it: {}.", place.command()))
+        self.place.as_ref().map(|place| format!("To have it: {}.", place.command()))
     }
 
     /// The command line options that turn `asked` into these settings.
@@ -263,6 +260,10 @@ impl Card {
         }
         options.join(" ")
     }
+}
+
+fn place(request: &PlanRequest, plan: &Plan) -> Option<Place> {
+    catalogue::find(request.opened.entry.as_deref()?)?.place(plan.model.file_type.as_deref()?)
 }
 
 /// An option as it is typed.

@@ -138,34 +138,29 @@ impl Loss {
         losses
     }
 
-    /// What is given up, in a word.
-    pub const fn word(&self) -> &'static str {
+    /// Its name in JSON, and what is given up in a word.
+    const fn names(&self) -> [&'static str; 2] {
         match self {
-            Self::Vram(_) => "VRAM alone",
-            Self::Layers { .. } => "GPU layers",
-            Self::Speed { .. } => "speed",
-            Self::SpeedWhenFull { .. } => "full speed",
-            Self::Prompts { .. } => "prompts",
-            Self::Context { .. } => "context",
-            Self::Quantisation { .. } => "weights",
-            Self::CacheType { .. } => "KV",
-            Self::Margin { .. } => "headroom",
+            Self::Vram(_) => ["vram", "VRAM alone"],
+            Self::Layers { .. } => ["layers", "GPU layers"],
+            Self::Speed { .. } => ["speed", "speed"],
+            Self::SpeedWhenFull { .. } => ["speed_when_full", "full speed"],
+            Self::Prompts { .. } => ["prompts", "prompts"],
+            Self::Context { .. } => ["ctx", "context"],
+            Self::Quantisation { .. } => ["quant", "weights"],
+            Self::CacheType { .. } => ["kv-type", "KV"],
+            Self::Margin { .. } => ["margin", "headroom"],
         }
     }
 
     /// Its name in JSON.
     pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Vram(_) => "vram",
-            Self::Layers { .. } => "layers",
-            Self::Speed { .. } => "speed",
-            Self::SpeedWhenFull { .. } => "speed_when_full",
-            Self::Prompts { .. } => "prompts",
-            Self::Context { .. } => "ctx",
-            Self::Quantisation { .. } => "quant",
-            Self::CacheType { .. } => "kv-type",
-            Self::Margin { .. } => "margin",
-        }
+        self.names()[0]
+    }
+
+    /// What is given up, in a word.
+    pub const fn word(&self) -> &'static str {
+        self.names()[1]
     }
 }
 

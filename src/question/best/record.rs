@@ -83,7 +83,7 @@ pub(super) fn csv(asked: &Settings, cards: &[Card]) -> String {
             csv::cell(speed),
             format!("{loss:.4}"),
             options,
-            csv::cell(place.map(|place| place.command())),
+            csv::cell(place.map(Place::command)),
         ]
     };
     let columns = [
@@ -116,7 +116,7 @@ record! {
         margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above()),
         /// Of a model of the catalogue, the tag in Ollama's library, or the repository on Hugging Face with the file's
         /// quantisation there, that has it so; null if none is known, and of other models.
-        place: Option<Place> = card.place(),
+        place: Option<&'a Place> = card.place.as_ref(),
         /// Whether it is of the catalogue and no place is known that has it so: it is converted and quantised first.
         to_be_made: bool = card.is_to_be_made(),
         /// When the first token of an answer comes; null where that cannot be known.

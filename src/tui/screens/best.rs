@@ -94,10 +94,9 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
         Hue::Dim,
     );
     page.text(&held(app), Hue::Dim);
-    let now = app.request.plan_request().zip(app.request.plan.as_deref());
-    if let Some((request, plan)) = now.filter(|_| !best.cards.is_empty()) {
+    if let Some(plan) = app.request.plan.as_deref().filter(|_| !best.cards.is_empty()) {
         page.blank();
-        table((&request, plan), &best.cards, &mut page);
+        table((plan, app.request.speeds.as_ref()), &best.cards, &mut page);
     }
     best.cards.get(best.chosen).iter().for_each(|chosen| card(chosen, &app.request.settings, &mut page));
     match best.progress {

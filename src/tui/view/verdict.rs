@@ -82,9 +82,7 @@ pub fn draw_in(app: &App, area: Rect, form: Form, scopes: &[Scope], buffer: &mut
         return;
     }
     let page = page(app, form, scopes, inner.width.into());
-    let lines = page::lines(&page, inner.width.into(), None, theme).len();
-    let room = usize::from(inner.height);
-    page::within(&page, 0, inner, theme, buffer);
+    let (lines, room) = (page::within(&page, 0, inner, theme, buffer), inner.height);
     if let Some(key) = app.preferences.keys.key_for(Command::Notes, scopes).filter(|_| lines > room && room > 0) {
         // on the line above, where there is one, it covers nothing
         let row = if form == Form::Bare {
