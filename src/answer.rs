@@ -8,6 +8,7 @@ pub mod best;
 pub mod change;
 pub mod check;
 pub mod compare;
+pub mod fits;
 pub mod glance;
 pub mod largest;
 pub mod limits;
@@ -41,6 +42,7 @@ use crate::units::Bytes;
 
 pub use change::CacheTypeCost;
 pub use change::Change;
+pub use fits::Fit;
 pub use glance::{Figures, Largest};
 pub use limits::{KnobLimits, Way};
 pub use remedy::Remedy;

@@ -19,6 +19,7 @@ mod lessons;
 mod list;
 mod machines;
 mod manual;
+mod mcp;
 mod out;
 mod plan;
 mod planner;
@@ -112,6 +113,10 @@ fn run(Expanded { arguments, remarks, declined }: Expanded, command_line: clap::
     match cli.command {
         Some(Commands::Plan(mut args)) => match args.take_command()? {
             (several, _) if several.is_empty() => plan::run(&args)?,
+            _ if args.fits.is_some() => {
+                let several = "it asks of one plan, and the command starts several models: choose one with --pick";
+                return Err(CliError::flag("--fits", several));
+            }
             (several, router) => print(&questions::started(&args, &several, router)?)?,
         },
         Some(Commands::Check(mut args)) => {
@@ -132,6 +137,7 @@ fn run(Expanded { arguments, remarks, declined }: Expanded, command_line: clap::
         Some(Commands::Completions { shell }) => completions::print(shell)?,
         Some(Commands::CompleteValues { kind, prefix }) => print(&completions::values(kind, &prefix))?,
         Some(Commands::Man(args)) => manual::run(&args)?,
+        Some(Commands::Mcp) => mcp::run(cli.offline)?,
         Some(mut command) => command.about_plan().map_or(Ok(()), AboutPlan::run)?,
         None => return planner::run(&cli, &mut pins),
     }

@@ -1,5 +1,6 @@
 //! The real program on the command line.
 
+mod agents;
 mod apply;
 mod bug_reports;
 mod canary;
@@ -14,6 +15,7 @@ mod doors;
 mod exact;
 mod explain;
 mod exports;
+mod fits;
 mod hostile;
 mod inputs;
 mod lessons;

@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 
 use super::error::CliError;
 use super::value::{self, Interval, PageChoice};
+use crate::answer::Fit;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};
@@ -128,6 +129,10 @@ pub(super) struct PlanArgs {
     /// Models that llama-server's router keeps loaded at most, where it is presets; 0 for no limit [default: 4]
     #[arg(long, value_name = "N", requires = "command", help_heading = "Question")]
     pub(super) models_max: Option<usize>,
+    /// End with status 5 and one line why unless it fits so: all in VRAM with what must stay free (vram), or whatever stays
+    /// free (gpu), every layer on a GPU with experts in RAM or not (experts), or at all (load).
+    #[arg(long, value_name = "HOW", value_parser = value::fits_as(), help_heading = "Question")]
+    pub(super) fits: Option<Fit>,
     /// Tokens in the cache for which the speed is shown.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
     pub(super) depth: u64,

@@ -154,6 +154,9 @@ pub(super) enum Commands {
         #[arg(default_value = "", allow_hyphen_values = true)]
         prefix: String,
     },
+    /// Serve plan, max, why, best, need, list and check as tools of the Model Context Protocol, on standard input and output.
+    #[command(after_help = examples::MCP_EXAMPLES)]
+    Mcp,
     /// Print the manual page, or write those of all commands into a folder.
     #[command(after_help = "Examples:\n  plimsoll man > plimsoll.1\n  plimsoll man --folder share/man/man1")]
     Man(ManArgs),

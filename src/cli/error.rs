@@ -21,6 +21,8 @@ pub(super) enum CliError {
     Model(String),
     /// What was to be loaded did not load: exit status 4.
     NotLoaded(String),
+    /// The plan does not fit as was asked: exit status 5.
+    DoesNotFit(String),
     /// The answer could not be written, or the screen not opened: exit status 1.
     Terminal(String),
 }
@@ -32,6 +34,7 @@ impl CliError {
             Self::Arguments(_) => 2,
             Self::Model(_) => 3,
             Self::NotLoaded(_) => 4,
+            Self::DoesNotFit(_) => 5,
             Self::Terminal(_) => 1,
         }
     }
@@ -47,6 +50,7 @@ impl CliError {
             Self::Arguments(sentence)
             | Self::Model(sentence)
             | Self::NotLoaded(sentence)
+            | Self::DoesNotFit(sentence)
             | Self::Terminal(sentence) => sentence,
         }
     }

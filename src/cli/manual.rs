@@ -27,8 +27,8 @@ const MODEL: [&str; 7] = [PLANNER, "plan", "together", "export", "explain", "lis
 type StatusRow = (u8, &'static str, &'static [&'static str]);
 
 /// The exit statuses.
-const STATUSES: [StatusRow; 15] = [
-    (0, "a plan was made, whatever its verdict", &["plan"]),
+const STATUSES: [StatusRow; 16] = [
+    (0, "a plan was made; with --fits, it fits so", &["plan"]),
     (0, "the plan agrees", &["check"]),
     (0, "loaded as planned", &["apply"]),
     (0, "done", &[]),
@@ -43,6 +43,7 @@ const STATUSES: [StatusRow; 15] = [
     (3, "the recording could not be read", &["watch"]),
     (3, "the model could not be read", &MODEL),
     (4, "it did not load", &["apply"]),
+    (5, "it does not fit as --fits asks", &["plan"]),
 ];
 /// Statuses of a program that is ended.
 const ENDED: StatusRow = (130, "ended by Ctrl-C; 128 and its number for another signal", &[PLANNER, "apply", "watch"]);

@@ -73,5 +73,9 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), CliError> {
             &Style::of_stdout(),
         )
     };
-    print(&text)
+    print(&text)?;
+    match args.fits.and_then(|fit| Some((fit, fit.why_not(&plan)?))) {
+        Some((fit, why)) => Err(CliError::DoesNotFit(format!("--fits {fit}: {why}"))),
+        None => Ok(()),
+    }
 }

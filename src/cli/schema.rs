@@ -52,6 +52,14 @@ impl AnswerName {
         Self { is_question: true, ..Self::of::<Q::Record<'static>>(Q::NAME, None, Q::PRINTS) }
     }
 
+    /// The schema with its name and what it is.
+    fn titled(&self) -> Schema {
+        let mut schema = (self.schema)();
+        schema.insert("title".to_owned(), format!("plimsoll {}", self.name).into());
+        schema.insert("description".to_owned(), self.what().into());
+        schema
+    }
+
     /// `need --json: machines that run a model`
     fn what(&self) -> String {
         let Self { name, command, prints, .. } = self;
@@ -144,8 +152,10 @@ pub(super) fn run(asked: Option<AnswerName>) -> Result<String, CliError> {
         }
         return Ok(Style::of_stdout().report(&page));
     };
-    let mut schema = (asked.schema)();
-    schema.insert("title".to_owned(), format!("plimsoll {}", asked.name).into());
-    schema.insert("description".to_owned(), asked.what().into());
-    error::json("schema", text::json(&schema))
+    error::json("schema", text::json(&asked.titled()))
+}
+
+/// The schema of this name, if there is one.
+pub(super) fn of_name(name: &str) -> Option<Schema> {
+    ALL.iter().find(|answer| answer.name == name).map(AnswerName::titled)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::answer::Fit;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};
@@ -46,6 +47,17 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.trim().is_empty());
     let (name, value) = pair.ok_or_else(|| format!("'{text}' is not NAME=VALUE"))?;
     Ok((name.trim().to_owned(), value.to_owned()))
+}
+
+/// How a plan must fit.
+fn fit(text: &str) -> Result<Fit, String> {
+    let named = Fit::ALL.into_iter().find(|fit| fit.name() == text.trim());
+    named.ok_or_else(|| format!("'{text}' is not a way to fit: use {}", Fit::ALL.map(Fit::name).join(", ")))
+}
+
+/// The same, with the names for completion.
+pub(super) fn fits_as() -> Listed<Fit> {
+    Listed { parse: fit, names: Fit::ALL.map(Fit::name).to_vec() }
 }
 
 /// How a model must fit to be listed.

@@ -22,6 +22,12 @@ Examples:
 
 An option stands over a variable of the environment, and a variable over the file.";
 
+pub(super) const MCP_EXAMPLES: &str = "\
+Example, as a client's configuration:
+  { \"mcpServers\": { \"plimsoll\": { \"command\": \"plimsoll\", \"args\": [\"mcp\"] } } }
+
+A tool answers what its command prints with --json. Nothing is loaded and nothing is written.";
+
 pub(super) const REPORT_EXAMPLES: &str = "\
 Examples:
   plimsoll report model.gguf --ctx 32768         print it
@@ -35,6 +41,7 @@ Examples:
   plimsoll plan model.gguf --ctx max --gpu \"RTX 3090\" --gpu \"RTX 3060\" --ram 64GiB
   plimsoll plan model.gguf --gpu name=A,total=24GiB,free=22GiB,backend=CUDA,compute=8.6
   plimsoll plan model.gguf --gpu none --json | jq .verdict
+  plimsoll plan qwen3:14b --ctx 16k --fits vram && ollama pull qwen3:14b
   plimsoll plan --command 'llama-server -m model.gguf -ngl 99 -c 32768 -fa on --jinja'
   plimsoll plan --command compose.yaml --pick chat    one of the servers that a file starts
   plimsoll plan plan.toml --ctx 65536                 a scenario file with one option changed

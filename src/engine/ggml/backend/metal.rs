@@ -152,7 +152,7 @@ fn extra(graph: &Graph, tensor: &Tensor, rules: MetalRules) -> u64 {
 // The order of a split: when an operation must wait for those that run, later ones that need not are brought before
 // it (`ggml_graph_optimize` in `ggml-metal-common.cpp`, 0.1.161).
 
-/// Groups looked at behind one that must wait.
+/// Groups looked at behind one that must wait, itself among them.
 const AHEAD: usize = 64;
 
 /// What a set of operations reads and writes: for every tensor that the split touches the number of the set, of which only
@@ -173,7 +173,7 @@ impl Touched {
         self.set += 1;
     }
 
-    fn add(&mut self, Group { sources, results, .. }: &Group) {
+    fn add(&mut self, Touches { sources, results }: Touches<'_>) {
         for at in sources {
             self.read[*at as usize] = self.set;
         }
@@ -182,106 +182,178 @@ impl Touched {
         }
     }
 
-    /// Whether a group may run at the same time as the set.
-    fn lets_in(&self, Group { sources, results, .. }: &Group) -> bool {
+    /// Whether what touches these may run at the same time as the set.
+    fn lets_in(&self, Touches { sources, results }: Touches<'_>) -> bool {
         let is_written = |at: &u32| self.written[*at as usize] == self.set;
         let is_read = |at: &u32| self.read[*at as usize] == self.set;
         !sources.iter().any(is_written) && !results.iter().any(|at| is_written(at) || is_read(at))
     }
 }
 
+/// What a group reads from outside and what it writes, by numbers that the tensors have in the split.
+#[derive(Clone, Copy)]
+struct Touches<'g> {
+    sources: &'g [u32],
+    results: &'g [u32],
+}
+
+/// The last [`AHEAD`] groups before one, a bit each; the highest is the one just before.
+type Before = u64;
+
+/// Which of the last groups before the group `at` read and wrote a tensor.
+#[derive(Clone, Copy, Default)]
+struct History {
+    at: usize,
+    read: Before,
+    written: Before,
+}
+
+impl History {
+    const LAST: Before = 1 << (Before::BITS - 1);
+
+    /// The same before a later group.
+    fn before(&mut self, at: usize) -> &mut Self {
+        let moved = |groups: Before| u32::try_from(at - self.at).map_or(0, |by| groups.checked_shr(by).unwrap_or(0));
+        *self = Self { at, read: moved(self.read), written: moved(self.written) };
+        self
+    }
+}
+
 /// Operations that one kernel computes.
 struct Group {
     nodes: Range<usize>,
-    op: Op,
-    /// What it reads from outside and what it writes, by numbers that the tensors have in the split.
-    sources: Vec<u32>,
-    results: Vec<u32>,
+    is_empty: bool,
+    /// Others may be moved across it.
+    may_move: bool,
+    /// In [`Groups::touched`]: what it reads, and behind that what it writes.
+    sources: Range<usize>,
+    results: Range<usize>,
+    /// Those of the groups before it that it cannot run beside.
+    waits_for: Before,
 }
 
-impl Group {
-    fn is_empty(&self) -> bool {
-        self.op.is_view() || self.op == Op::None
-    }
+/// The groups of a split.
+struct Groups {
+    all: Vec<Group>,
+    touched: Vec<u32>,
+    /// How many tensors they touch.
+    tensors: usize,
+}
 
-    /// The groups of `split`, and how many tensors they touch. `numbers` is as [`SplitGraph::numbers`].
-    fn all(split: &SplitGraph<'_>, rules: MetalRules, numbers: &mut Vec<u32>) -> (Vec<Self>, usize) {
+impl Groups {
+    /// Those of `split`. `numbers` is as [`SplitGraph::numbers`].
+    fn of(split: &SplitGraph<'_>, rules: MetalRules, numbers: &mut Vec<u32>) -> Self {
         let graph = &*split.graph;
         numbers.resize(numbers.len().max(graph.tensors.len()), 0);
-        let mut touched: Vec<TensorId> = Vec::new();
+        let mut ids: Vec<TensorId> = Vec::new();
         let mut number = |id: TensorId| {
             let base = graph[id].view_of.get().unwrap_or(id);
             let number = &mut numbers[base.index()];
             if *number == 0 {
-                touched.push(base);
-                *number = touched.len() as u32;
+                ids.push(base);
+                *number = ids.len() as u32;
             }
             *number - 1
         };
-        let (mut groups, mut at) = (Vec::with_capacity(split.len()), 0);
+        let mut groups = Self { all: Vec::with_capacity(split.len()), touched: Vec::new(), tensors: 0 };
+        let (mut history, mut at) = (Vec::new(), 0);
         while at < split.len() {
             let nodes = at..at + group_len(split, at, rules);
             let own = &graph.nodes[split.range.start + nodes.start..split.range.start + nodes.end];
+            let first = groups.touched.len();
             let sources = own.iter().flat_map(|id| graph.sources(&graph[*id])).filter(|source| !own.contains(source));
-            let sources = sources.map(&mut number).collect();
-            let results = own.iter().map(|id| number(*id)).collect();
+            groups.touched.extend(sources.map(&mut number));
+            let middle = groups.touched.len();
+            groups.touched.extend(own.iter().map(|id| number(*id)));
             at = nodes.end;
-            groups.push(Self { op: graph[own[0]].op, nodes, sources, results });
+            groups.add(graph[own[0]].op, nodes, [first, middle], &mut history);
         }
-        for id in &touched {
+        for id in &ids {
             numbers[id.index()] = 0;
         }
-        (groups, touched.len())
+        groups.tensors = ids.len();
+        groups
+    }
+
+    /// The next group: of [`Self::touched`] it reads what begins `at` the first, and writes what begins at the second.
+    fn add(&mut self, op: Op, nodes: Range<usize>, [first, middle]: [usize; 2], history: &mut Vec<History>) {
+        let at = self.all.len();
+        let (sources, results) = (first..middle, middle..self.touched.len());
+        let least = self.touched[first..].iter().max().map_or(0, |last| *last as usize + 1);
+        history.resize(history.len().max(least), History::default());
+        let mut waits_for = 0;
+        for tensor in &self.touched[sources.clone()] {
+            waits_for |= history[*tensor as usize].before(at).written;
+        }
+        for tensor in &self.touched[results.clone()] {
+            let History { read, written, .. } = *history[*tensor as usize].before(at);
+            waits_for |= read | written;
+        }
+        for tensor in &self.touched[sources.clone()] {
+            history[*tensor as usize].before(at + 1).read |= History::LAST;
+        }
+        for tensor in &self.touched[results.clone()] {
+            history[*tensor as usize].before(at + 1).written |= History::LAST;
+        }
+        let is_empty = op.is_view() || op == Op::None;
+        self.all.push(Group { nodes, is_empty, may_move: may_move(op), sources, results, waits_for });
+    }
+
+    fn touches(&self, group: &Group) -> Touches<'_> {
+        Touches { sources: &self.touched[group.sources.clone()], results: &self.touched[group.results.clone()] }
+    }
+
+    /// The groups in their new order.
+    fn order(&self) -> Vec<usize> {
+        let groups = &self.all;
+        let mut order = Vec::with_capacity(groups.len());
+        let mut used = vec![false; groups.len()];
+        let mut running = Touched::new(self.tensors);
+        for (at, group) in groups.iter().enumerate() {
+            if used[at] {
+                continue;
+            }
+            if !group.is_empty && !running.lets_in(self.touches(group)) {
+                // those that wait, from this one on: a bit each, the lowest is this one
+                let mut waiting: Before = 1;
+                for next in at + 1..(at + AHEAD).min(groups.len()) {
+                    if used[next] {
+                        continue;
+                    }
+                    let later = &groups[next];
+                    if !later.may_move {
+                        break;
+                    }
+                    let behind = next - at;
+                    let is_free = later.waits_for & (waiting << (AHEAD - behind)) == 0;
+                    if is_free && (later.is_empty || running.lets_in(self.touches(later))) {
+                        running.add(self.touches(later));
+                        order.push(next);
+                        used[next] = true;
+                    } else {
+                        waiting |= 1 << behind;
+                    }
+                }
+                running.reset();
+            }
+            running.add(self.touches(group));
+            order.push(at);
+        }
+        order
     }
 }
 
 /// Reorders `split`, group by group.
 fn reorder(split: &mut SplitGraph<'_>, rules: MetalRules) {
     let mut numbers = std::mem::take(split.numbers);
-    let (groups, tensors) = Group::all(split, rules, &mut numbers);
+    let groups = Groups::of(split, rules, &mut numbers);
     *split.numbers = numbers;
     let nodes = split.nodes().to_vec();
-    let order = order(&groups, tensors);
-    let ordered = order.iter().filter_map(|group| nodes.get(groups[*group].nodes.clone())).flatten();
+    let order = groups.order();
+    let ordered = order.iter().filter_map(|group| nodes.get(groups.all[*group].nodes.clone())).flatten();
     for (to, id) in split.nodes().iter_mut().zip(ordered) {
         *to = *id;
     }
-}
-
-/// The groups in their new order.
-fn order(groups: &[Group], tensors: usize) -> Vec<usize> {
-    let mut order = Vec::with_capacity(groups.len());
-    let mut used = vec![false; groups.len()];
-    let [mut running, mut waiting] = [0; 2].map(|_| Touched::new(tensors));
-    for (at, group) in groups.iter().enumerate() {
-        if used[at] {
-            continue;
-        }
-        if !group.is_empty() && !running.lets_in(group) {
-            waiting.reset();
-            waiting.add(group);
-            for next in at + 1..(at + AHEAD).min(groups.len()) {
-                if used[next] {
-                    continue;
-                }
-                let later = &groups[next];
-                if !may_move(later.op) {
-                    break;
-                }
-                if (later.is_empty() || running.lets_in(later)) && waiting.lets_in(later) {
-                    running.add(later);
-                    order.push(next);
-                    used[next] = true;
-                } else {
-                    waiting.add(later);
-                }
-            }
-            running.reset();
-        }
-        running.add(group);
-        order.push(at);
-    }
-    order
 }
 
 /// Operations that others may be moved across.
@@ -390,9 +462,10 @@ const PATTERNS: &[Pattern] = patterns! {
     Product: MulMat Add;
 };
 
-/// The patterns that a release knows.
-fn known(rules: MetalRules) -> impl Iterator<Item = &'static Pattern> {
-    PATTERNS.iter().filter(move |pattern| rules.fuses_products || pattern.check != Check::Product)
+/// The patterns that a release knows and that begin with `op`.
+fn known(rules: MetalRules, op: Op) -> impl Iterator<Item = &'static Pattern> {
+    let begins = move |pattern: &&Pattern| pattern.ops[0] == op;
+    PATTERNS.iter().filter(begins).filter(move |pattern| rules.fuses_products || pattern.check != Check::Product)
 }
 
 impl Pattern {
@@ -410,7 +483,8 @@ fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps, rules: MetalRules) {
     };
     let mut at = 0;
     while at < split.len() {
-        let found = known(rules).filter(|pattern| matches(at, pattern)).map(|pattern| pattern.ops.len()).max();
+        let first = split.graph[split.node(at)].op;
+        let found = known(rules, first).filter(|pattern| matches(at, pattern)).map(|pattern| pattern.ops.len()).max();
         let len = found.unwrap_or(1);
         if found.is_some() {
             let last = split.node(at + len - 1);
@@ -432,7 +506,7 @@ fn group_len(split: &SplitGraph<'_>, at: usize, rules: MetalRules) -> usize {
         let op = split.graph[split.node(at)].op;
         op.is_view() || op == Op::None
     };
-    if is_empty(at) || !known(rules).any(|pattern| pattern.ops[0] == split.graph[split.node(at)].op) {
+    if is_empty(at) || known(rules, split.graph[split.node(at)].op).next().is_none() {
         return 1;
     }
     let mut computed = [0; MOST];
@@ -455,8 +529,9 @@ fn group_len(split: &SplitGraph<'_>, at: usize, rules: MetalRules) -> usize {
 /// Operations of the longest pattern that matches the first of `nodes`, which are not views.
 fn longest(split: &SplitGraph<'_>, nodes: &[usize], rules: MetalRules) -> Option<usize> {
     let graph = &*split.graph;
+    let first = graph[split.node(*nodes.first()?)].op;
     let mut best = None;
-    for pattern in known(rules) {
+    for pattern in known(rules, first) {
         let len = pattern.computed().count();
         let ops = || pattern.computed().zip(nodes).all(|(op, at)| graph[split.node(*at)].op == op);
         if best.is_some_and(|best| len <= best) || len > nodes.len() || !ops() {
