@@ -3,6 +3,7 @@
 //! in the graph itself: each block that is left out begins in a state in which one of its kind was seen to begin, and
 //! the next that is built begins where they end; else the whole graph is built.
 
+use std::hash::Hash;
 use std::ops::Range;
 
 use super::cache::Memory;
@@ -25,6 +26,8 @@ const MOST_OF_KIND: usize = 2;
 pub struct BuiltBlocks {
     /// Ascending; the first and the last are among them.
     pub blocks: Vec<usize>,
+    /// How many there are in all.
+    count: usize,
     /// How many of each kind are; more than [`MOST_OF_KIND`] if all blocks are built because that is not enough.
     of_kind: usize,
     /// The kinds of all blocks; none if all are built.
@@ -41,10 +44,14 @@ pub struct LeftOut {
 }
 
 impl BuiltBlocks {
-    /// All blocks.
-    pub fn all(model: &LoadedModel) -> Self {
-        let blocks = (0..model.hparams.n_layer()).collect();
-        Self { blocks, of_kind: MOST_OF_KIND + 1, kinds: BlockKinds::default() }
+    /// All of so many blocks.
+    pub fn all(count: usize) -> Self {
+        Self { blocks: (0..count).collect(), count, of_kind: MOST_OF_KIND + 1, kinds: BlockKinds::default() }
+    }
+
+    /// Those that may stand for all where two blocks with equal traits have the same operations: the fewest.
+    pub fn of_traits<T: Eq + Hash>(traits: impl Iterator<Item = T>) -> Self {
+        Self::of_each_kind(1, BlockKinds::between(numbered(traits), |_| ()))
     }
 
     /// Those that may stand for all: the fewest.
@@ -53,15 +60,15 @@ impl BuiltBlocks {
         let one_pass = hparams.weight_blocks.is_empty() && hparams.hrm.is_none() && hparams.dec_n_layer == 0;
         let plain = context.ctx_type == ContextType::Default && context.adapters.is_none();
         if !one_pass || !plain {
-            return Self::all(model);
+            return Self::all(hparams.n_layer());
         }
         Self::of_each_kind(1, BlockKinds::of(model, placement, memory, context))
     }
 
     fn of_each_kind(of_kind: usize, kinds: BlockKinds) -> Self {
-        let blocks = kinds.built(of_kind);
-        let kinds = if blocks.len() == kinds.builds.len() { BlockKinds::default() } else { kinds };
-        Self { blocks, of_kind, kinds }
+        let (blocks, count) = (kinds.built(of_kind), kinds.builds.len());
+        let kinds = if blocks.len() == count { BlockKinds::default() } else { kinds };
+        Self { blocks, count, of_kind, kinds }
     }
 
     /// As many of a kind as in `before`, another graph of the model: fewer would most likely not do here either. Where
@@ -73,14 +80,18 @@ impl BuiltBlocks {
         match before.map_or(if take_turns { MOST_OF_KIND } else { 1 }, |before| before.of_kind) {
             of_kind if self.are_all() || of_kind <= self.of_kind => self,
             MOST_OF_KIND => Self::of_each_kind(MOST_OF_KIND, self.kinds),
-            _ => Self::all(model),
+            _ => Self::all(self.count),
         }
     }
 
     /// More of them.
     #[must_use]
-    pub fn more(self, model: &LoadedModel) -> Self {
-        if self.of_kind >= MOST_OF_KIND { Self::all(model) } else { Self::of_each_kind(self.of_kind + 1, self.kinds) }
+    pub fn more(self) -> Self {
+        if self.of_kind >= MOST_OF_KIND {
+            Self::all(self.count)
+        } else {
+            Self::of_each_kind(self.of_kind + 1, self.kinds)
+        }
     }
 
     /// Whether none is left out.
@@ -115,7 +126,12 @@ impl BlockKinds {
         // what GPUs compute with weights in RAM takes copies of their size
         let copies = context.op_offload && placement.cpu > 0;
         let types = |il: usize| model.weights.block_kinds[il].types(copies && placement.may_hold_in_ram(il));
-        let between = numbered((0..count).map(|il| {
+        Self::between(builds, types)
+    }
+
+    /// Those of blocks with these operations, and with weights of `types`.
+    fn between<T: Eq + Hash>(builds: Vec<usize>, types: impl Fn(usize) -> T) -> Self {
+        let between = numbered((0..builds.len()).map(|il| {
             let before = il.checked_sub(1).map(|before| builds[before]);
             (before, builds[il], types(il), builds.get(il + 1).copied())
         }));

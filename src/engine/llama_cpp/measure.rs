@@ -221,7 +221,7 @@ impl<'a> Measurer<'a> {
         let memory = Memory::new(self.model, &context, placement, self.target);
         let Self { model, target, backends, .. } = self;
         let blocks = if self.whole || target.is_some() {
-            BuiltBlocks::all(model)
+            BuiltBlocks::all(model.hparams.n_layer())
         } else {
             BuiltBlocks::of(model, placement, &memory, &context)
         };
@@ -299,7 +299,7 @@ impl<'a> Measurer<'a> {
             if let Some(left_out) = settled {
                 return Ok((pieces, left_out));
             }
-            layout.blocks = std::mem::take(&mut layout.blocks).more(self.model);
+            layout.blocks = std::mem::take(&mut layout.blocks).more();
         }
     }
 

@@ -8,8 +8,11 @@ mod blocks;
 mod patches;
 mod vision;
 
+use std::hash::Hash;
+use std::ops::Range;
+
 use super::Encoder;
-use super::hparams::Activation;
+use super::hparams::{Activation, ClipHparams};
 use super::kind::Trait;
 use super::measure::Input;
 use crate::engine::ggml::Type;
@@ -49,6 +52,8 @@ pub(super) struct ClipGraph<'a> {
     rules: ClipRules,
     /// The device of the weights.
     place: BackendId,
+    /// The blocks that are built.
+    built: &'a [usize],
     /// Weights already in the graph.
     known: Vec<TensorId>,
     /// What of the file does not fit together.
@@ -62,7 +67,7 @@ enum Clamp {
     Copied,
 }
 
-/// Builds the graph of `input` into `graph`, replacing its contents.
+/// Builds the graph of `input` with the blocks `built` into `graph`, replacing its contents.
 ///
 /// # Errors
 /// When the tensors of the file do not fit together.
@@ -70,8 +75,8 @@ pub(super) fn build(
     encoder: &Encoder,
     input: Input,
     flash_attn: bool,
-    place: BackendId,
     release: &ReleaseTraits,
+    built: &[usize],
     graph: &mut Graph,
 ) -> Result<(), LoadError> {
     graph.clear();
@@ -86,19 +91,46 @@ pub(super) fn build(
         flash_attn,
         clamps: encoder.kind.has(Trait::ClampsProducts).then_some(clamp),
         rules: release.clip,
-        place,
+        place: 0,
+        built,
         known: vec![TensorId::NONE; encoder.weights.all.len()],
         misfit: None,
     };
     let result = encoder.kind.graph()(&mut build);
     build.g.expand(result);
-    if build.g.nodes.len() > MAX_NODES {
-        let nodes = build.g.nodes.len();
-        build.misfit.get_or_insert(format!("its graph has {nodes} nodes, and clip's at most {MAX_NODES}"));
+    build.misfit.map_or(Ok(()), |what| Err(misfit(&what)))
+}
+
+/// Those of `blocks` that are among the `built` ones.
+fn built(built: &[usize], blocks: Range<usize>) -> impl Iterator<Item = usize> {
+    built.iter().copied().filter(move |il| blocks.contains(il))
+}
+
+fn misfit(what: &str) -> LoadError {
+    LoadError::model(format!("the projector's file does not fit its type: {what}"))
+}
+
+/// Whether clip's graphs may have so many nodes.
+///
+/// # Errors
+/// If they may not.
+pub(super) fn check_nodes(nodes: usize) -> Result<(), LoadError> {
+    if nodes > MAX_NODES {
+        return Err(misfit(&format!("its graph has {nodes} nodes, and clip's at most {MAX_NODES}")));
     }
-    match build.misfit {
-        Some(what) => Err(LoadError::model(format!("the projector's file does not fit its type: {what}"))),
-        None => Ok(()),
+    Ok(())
+}
+
+impl Encoder {
+    /// What the operations of each block depend on, in order: two blocks of which it is equal have the same.
+    pub(super) fn block_traits(&self) -> impl Iterator<Item = impl Eq + Hash> {
+        let ClipHparams { n_layer, n_wa_pattern, insert_layer_id, feature_layers, .. } = &self.hparams;
+        (0..*n_layer).map(move |il| {
+            let weights: Vec<(&str, Type, [u64; 4])> = self.weights.of_block(il).collect();
+            let is_windowed = *n_wa_pattern > 0 && !(il + 1).is_multiple_of(*n_wa_pattern);
+            let is_feature = feature_layers.iter().any(|layer| usize::try_from(*layer) == Ok(il));
+            (weights, is_windowed, il <= *insert_layer_id, is_feature)
+        })
     }
 }
 

@@ -10,8 +10,9 @@ use super::{Encoder, LoadedProjector, Modality, graph};
 use crate::engine::error::EngineError;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::schedule::{Schedule, Scheduler};
-use crate::engine::ggml::tensor::Op;
+use crate::engine::ggml::tensor::{BackendId, Op};
 use crate::engine::ggml::{BackendRef, Graph, allocate};
+use crate::engine::llama_cpp::built_blocks::{BlockStarts, BuiltBlocks};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::engine::llama_cpp::release::{ClipRules, ReleaseTraits};
 use crate::machine::Machine;
@@ -170,7 +171,9 @@ impl Encoder {
     pub fn graph(&self, release: &ReleaseTraits, input: Input, flash_attn: bool) -> Result<Graph, LoadError> {
         input.check(self, &release.clip)?;
         let mut graph = Graph::default();
-        graph::build(self, input, flash_attn, 0, release, &mut graph)?;
+        let all: Vec<usize> = (0..self.hparams.n_layer).collect();
+        graph::build(self, input, flash_attn, release, &all, &mut graph)?;
+        graph::check_nodes(graph.nodes.len())?;
         Ok(graph)
     }
 }
@@ -184,6 +187,8 @@ struct Measurer<'a> {
     backends: Vec<BackendRef>,
     graph: Graph,
     schedule: Schedule,
+    /// The blocks that the graph has, which stand for all.
+    built: BuiltBlocks,
     /// Bytes of the buffers, which never shrink.
     compute: Vec<u64>,
     flash_attn: FlashAttn,
@@ -202,8 +207,8 @@ impl<'a> Measurer<'a> {
         let cpu: BackendRef = Arc::new(Cpu::default());
         let backends: Vec<BackendRef> = options.device.iter().cloned().chain([cpu]).collect();
         let (graph, schedule, compute) = Default::default();
-        let flash_attn = options.flash_attn;
-        Ok(Self { encoder, release, options, limits, backends, graph, schedule, compute, flash_attn })
+        let (flash_attn, built) = (options.flash_attn, BuiltBlocks::of_traits(encoder.block_traits()));
+        Ok(Self { encoder, release, options, limits, backends, graph, schedule, built, compute, flash_attn })
     }
 
     fn dummy(&self) -> Input {
@@ -267,13 +272,24 @@ impl<'a> Measurer<'a> {
         nodes.filter(|node| node.op == Op::FlashAttn).all(|node| self.backends[0].supports(&self.graph, node))
     }
 
-    /// Grows the buffers to the graph of `input`.
+    /// Grows the buffers to the graph of `input`, which has all blocks unless it is seen that those left out change nothing.
     fn reserve(&mut self, input: Input, flash_attn: bool) -> Result<(), LoadError> {
-        let Self { encoder, release, backends, graph, schedule, .. } = self;
-        graph::build(encoder, input, flash_attn, 0, release, graph)?;
+        let Self { encoder, release, backends, graph, schedule, built, .. } = self;
         let scheduler = Scheduler { backends, op_offload: true, pipeline: false, pins: false, rules: release.rules };
-        scheduler.run(graph, schedule, None);
-        let needed = allocate::reserve(graph, schedule, backends, None);
+        let cpu = backends.len() as BackendId - 1;
+        let needed = loop {
+            graph::build(encoder, input, flash_attn, release, &built.blocks, graph)?;
+            let starts = BlockStarts::of(built, graph);
+            let left_out = starts.as_ref().map_or(0, |starts| starts.left_out(built).0);
+            graph::check_nodes(graph.nodes.len() + left_out)?;
+            scheduler.run(graph, schedule, None);
+            let seen = starts.as_ref().map(|starts| starts.steps(schedule)).unwrap_or_default();
+            let (needed, states) = allocate::reserve_seen(graph, schedule, backends, None, &seen);
+            if starts.is_some_and(|starts| starts.settled(built, graph, schedule, &seen, &states, cpu).is_some()) {
+                break needed;
+            }
+            *built = std::mem::take(built).more();
+        };
         self.compute.resize(needed.len(), 0);
         for (bytes, needed) in self.compute.iter_mut().zip(needed) {
             *bytes = needed.bytes.max(*bytes);
@@ -506,5 +522,47 @@ impl Encoder {
         }
         let limits = self.limits(tokens, rules)?;
         Ok(self.largest_image(&limits, rules))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+    use crate::engine::ggml::backend::{Cuda, Metal, Plain, Vulkan};
+    use crate::settings::Release;
+
+    /// What a graph without most of its equal blocks reserves is what the whole one does, for every projector of the
+    /// catalogue.
+    #[test]
+    fn equal_blocks_are_measured_by_a_few() {
+        let devices: [Option<BackendRef>; 5] = [
+            None,
+            Some(Arc::new(Cuda::default())),
+            Some(Arc::new(Vulkan::default())),
+            Some(Arc::new(Metal::default())),
+            Some(Arc::new(Plain)),
+        ];
+        let release = ReleaseTraits::of(Release::default());
+        let (mut all, mut built) = (0, 0);
+        for projector in catalogue::all().iter().filter_map(catalogue::CatalogueEntry::projector) {
+            let Some(header) = projector.header.as_ref() else { continue };
+            let loaded = LoadedProjector::new(header).unwrap();
+            for (encoder, device) in loaded.encoders.iter().flat_map(|one| devices.iter().map(move |on| (one, on))) {
+                for flash_attn in [FlashAttn::Auto, FlashAttn::Off] {
+                    let options = ProjectorOptions { device: device.clone(), flash_attn, ..ProjectorOptions::default() };
+                    let [mut few, mut whole] = [(); 2].map(|()| Measurer::new(encoder, release, &options).unwrap());
+                    whole.built = BuiltBlocks::all(encoder.hparams.n_layer);
+                    for measurer in [&mut few, &mut whole] {
+                        let dummy = measurer.dummy();
+                        measurer.reserve_first(dummy).unwrap();
+                    }
+                    assert_eq!(few.compute, whole.compute, "{} {device:?} {flash_attn:?}", encoder.kind.name());
+                    all += encoder.hparams.n_layer;
+                    built += few.built.blocks.len();
+                }
+            }
+        }
+        assert!(all > 1000 && built * 3 < all, "{built} of {all}");
     }
 }

@@ -293,6 +293,12 @@ impl ClipWeights {
         self.layers.get(il)?.iter().find(|(known, _)| *known == name).map(|(_, index)| *index)
     }
 
+    /// Names in the block, types and shapes of its tensors.
+    pub fn of_block(&self, il: usize) -> impl Iterator<Item = (&'static str, Type, [u64; 4])> {
+        let of_block = self.layers.get(il).into_iter().flatten();
+        of_block.map(|(name, index)| (*name, self.all[*index].ty, self.all[*index].ne))
+    }
+
     /// The tensor outside blocks with this name: an index into [`Self::all`].
     pub fn global(&self, name: &str) -> Option<usize> {
         self.globals.iter().copied().find(|index| *self.all[*index].name == *name)

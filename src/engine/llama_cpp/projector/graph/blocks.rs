@@ -3,7 +3,7 @@
 use super::super::Modality;
 use super::super::hparams::Activation;
 use super::super::kind::Trait;
-use super::{ClipGraph, Norm};
+use super::{ClipGraph, Norm, built};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::TensorId;
 
@@ -45,7 +45,7 @@ impl ClipGraph<'_> {
         let x = self.g.plus(x, learned);
         let x = if self.rules.batches { self.reshape(x, [n_embd, blocks.positions * batch, 1, 1]) } else { x };
         let mut x = self.pre_norm(x, blocks.norm);
-        for il in 0..self.encoder.hparams.n_layer {
+        for il in built(self.built, 0..self.encoder.hparams.n_layer) {
             x = self.block(il, x, TensorId::NONE, blocks);
         }
         if self.encoder.kind.has(Trait::AveragesPairs) {

@@ -1,7 +1,7 @@
 //! Gemma 4's audio encoder: blocks of two feed-forward networks, attention within chunks and a convolution
 //! (`models/gemma4a.cpp`, 0.1.161).
 
-use super::super::{ATTENTION_OUT, ClipGraph, Norm};
+use super::super::{ATTENTION_OUT, ClipGraph, Norm, built};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::graph::Steps;
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
@@ -36,7 +36,7 @@ impl ClipGraph<'_> {
         let distances = self.input(Type::F32, [n_head * d_head, DISTANCES, 1, 1], "pos_emb");
         let mask = self.input(Type::F32, [CONTEXT, CHUNK, chunks, 1], "kq_mask");
         let shared = Chunks { positions, count: chunks, distances, mask };
-        for il in 0..self.encoder.hparams.n_layer {
+        for il in built(self.built, 0..self.encoder.hparams.n_layer) {
             x = self.gemma4a_block(il, x, shared);
         }
         if self.tensor("a.pre_encode.out.weight").is_some() {

@@ -1,6 +1,6 @@
 //! `CogVLM`: norms follow both halves of a block (`models/cogvlm.cpp`, 0.1.161).
 
-use super::super::{ATTENTION_OUT, ClipGraph, Norm, POSITIONS};
+use super::super::{ATTENTION_OUT, ClipGraph, Norm, POSITIONS, built};
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 
 impl ClipGraph<'_> {
@@ -16,7 +16,7 @@ impl ClipGraph<'_> {
         }
         let mut x = self.g.add(x, learned);
         let blocks = self.plain_blocks(patches + 1, Norm::Layer);
-        for il in 0..self.encoder.hparams.n_layer {
+        for il in built(self.built, 0..self.encoder.hparams.n_layer) {
             let y = self.linear_in(il, x, ["attn_qkv.weight", "attn_qkv.bias"]);
             let qkv = [(); 3].map(|()| self.head_window(y, &blocks));
             let y = self.attention(qkv, TensorId::NONE);

@@ -1,6 +1,6 @@
 //! `LLaVA` and Granite Vision, which project the output of earlier blocks (`models/llava.cpp`, 0.1.161).
 
-use super::super::{ClipGraph, Norm, POSITIONS};
+use super::super::{ClipGraph, Norm, POSITIONS, built};
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 
 impl ClipGraph<'_> {
@@ -23,7 +23,7 @@ impl ClipGraph<'_> {
         let mut x = self.pre_norm(x, Norm::Layer);
         let blocks = self.plain_blocks(tokens, Norm::Layer);
         let mut stack = Vec::new();
-        for il in 0..last {
+        for il in built(self.built, 0..last) {
             if is_feature(il) {
                 stack.push(x);
             }

@@ -1,6 +1,6 @@
 //! `MiniCPM`-V: a resampler, or from 4.6 mergers (`models/minicpmv.cpp`, 0.1.161).
 
-use super::super::{Affine, Blocks, ClipGraph, Norm, POSITIONS};
+use super::super::{Affine, Blocks, ClipGraph, Norm, POSITIONS, built};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::projector::hparams::Activation;
@@ -68,18 +68,18 @@ impl ClipGraph<'_> {
         let mut blocks = self.plain_blocks(patches, Norm::Layer);
         let mut tokens = height * width;
         if merges_twice {
-            for il in 0..insert {
+            for il in built(self.built, 0..insert) {
                 x = self.block(il, x, TensorId::NONE, &blocks);
             }
             x = self.window_attention(x, patches);
             x = self.merged_with_mean(x, tokens);
             blocks = Blocks { positions: tokens, ..blocks };
-            for il in insert..n_layer {
+            for il in built(self.built, insert..n_layer) {
                 x = self.block(il, x, TensorId::NONE, &blocks);
             }
             tokens = (height / 2) * (width / 2);
         } else {
-            for il in 0..n_layer {
+            for il in built(self.built, 0..n_layer) {
                 x = self.block(il, x, TensorId::NONE, &blocks);
             }
         }

@@ -1,6 +1,6 @@
 //! Qwen2-VL, Qwen2.5-VL, Qwen3-VL (`models/qwen2vl.cpp`, `models/qwen3vl.cpp`, 0.1.161).
 
-use super::super::{Blocks, ClipGraph, Norm, Rotary};
+use super::super::{Blocks, ClipGraph, Norm, Rotary, built};
 use super::{DOWN, UP};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::TensorId;
@@ -32,7 +32,7 @@ impl ClipGraph<'_> {
             x = self.g.get_rows(x, indices);
             x = self.reshape(x, [n_embd, patches, 1, 1]);
         }
-        for il in 0..n_layer {
+        for il in built(self.built, 0..n_layer) {
             let windowed = pattern > 0 && (il + 1) % pattern != 0;
             x = self.block(il, x, if windowed { mask } else { TensorId::NONE }, &blocks);
         }
@@ -61,7 +61,7 @@ impl ClipGraph<'_> {
         let blocks = self.multi_rotary_blocks(Norm::Layer);
         let mut x = self.pre_norm(x, Norm::Layer);
         let mut deepstack = TensorId::NONE;
-        for il in 0..n_layer {
+        for il in built(self.built, 0..n_layer) {
             x = self.block(il, x, TensorId::NONE, &blocks);
             if self.layer(il, "deepstack.fc1.weight").is_some() {
                 let feature = self.reshape(x, [n_embd * merged, patches / merged, 1, 1]);
