@@ -79,24 +79,54 @@ fn stored(row: &Json, is_meant: impl Fn(&str) -> bool) -> Stored {
     stored
 }
 
-/// `config.json` of a model by its name, and its weights, all zero, in so many files.
-pub(crate) fn files(name: &str, count: usize) -> (String, Vec<Vec<u8>>) {
+/// The original weights of a model by its name, as they are opened.
+pub(crate) fn opened(name: &str) -> Model {
     let row = rows().into_iter().find(|row| row["name"] == name).unwrap();
-    let all = tensors(&row["original"]);
-    let file = |tensors: &[(String, String, Vec<u64>)]| {
+    let config = row["config"].to_string();
+    Model::of_safetensors(config.as_bytes(), Some(stored(&row, |_| true)), name).unwrap()
+}
+
+/// The files of a model's original weights, all zero.
+pub(crate) struct Files {
+    pub config: String,
+    /// Each with its name, by layers.
+    pub weights: Vec<(String, Vec<u8>)>,
+    /// `model.safetensors.index.json`
+    pub index: String,
+}
+
+/// The files of a small model by its name, with so many layers in so many files.
+pub(crate) fn files(name: &str, layers: u64, count: usize) -> Files {
+    let mut row = rows().into_iter().find(|row| row["name"] == name).unwrap();
+    row["config"]["num_hidden_layers"] = layers.into();
+    for tensor in row["original"].as_array_mut().unwrap() {
+        if tensor[1].is_string() {
+            tensor[1] = format!("0-{}", layers - 1).into();
+        }
+    }
+    let mut all = tensors(&row["original"]);
+    let layer = |name: &str| name.split('.').find_map(|part| part.parse::<u64>().ok());
+    all.sort_by_key(|(name, ..)| (if name.contains("embed") { 0 } else { layer(name).unwrap_or(layers) }, layer(name)));
+    let (mut map, mut total) = (serde_json::Map::new(), 0);
+    let mut file = |(at, tensors): (usize, &[(String, String, Vec<u64>)])| {
+        let named = format!("model-{:05}-of-{count:05}.safetensors", at + 1);
         let (mut text, mut end) = (serde_json::Map::new(), 0);
         for (name, dtype, shape) in tensors {
             let start = end;
             end += Dtype::named(dtype).unwrap().bytes(shape).unwrap();
             text.insert(name.clone(), json!({ "dtype": dtype, "shape": shape, "data_offsets": [start, end] }));
+            map.insert(name.clone(), named.clone().into());
         }
+        total += end;
         let text = Json::from(text).to_string();
         let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
         bytes.extend_from_slice(text.as_bytes());
         bytes.resize(bytes.len() + usize::try_from(end).unwrap(), 0);
-        bytes
+        (named, bytes)
     };
-    (row["config"].to_string(), all.chunks(all.len().div_ceil(count)).map(file).collect())
+    let weights = all.chunks(all.len().div_ceil(count)).enumerate().map(&mut file).collect();
+    let index = json!({ "metadata": { "total_size": total }, "weight_map": map }).to_string();
+    Files { config: row["config"].to_string(), weights, index }
 }
 
 fn config(row: &Json) -> ModelConfig {
