@@ -165,7 +165,8 @@ pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Result<Vec<
         let mut items = Vec::new();
         for repository in wanted.repositories {
             let mut line = ProgressLine::on_stderr();
-            let listed = library::repository(repository, &roots, wanted.quant, &mut |progress: Progress| line.show(progress))?;
+            let listed =
+                library::repository(repository, &roots, wanted.quant, &mut |progress: Progress| line.show(progress))?;
             ready.notes.extend(listed.notes);
             items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)));
         }

@@ -7,7 +7,9 @@ use super::{HeaderLocation, Item, ModelOrigin, packaged};
 use crate::answer::quality;
 use crate::model::mixture::{Beside, Quantisation};
 use crate::model::quantise::Quantiser;
-use crate::source::{self, Listed, OpenedModel, Package, ProgressCallback, Repository, RepositoryFile, Roots, SourceError};
+use crate::source::{
+    self, Listed, OpenedModel, Package, ProgressCallback, Repository, RepositoryFile, Roots, SourceError,
+};
 use crate::text::one_line;
 
 /// What is listed of a repository.
@@ -138,7 +140,11 @@ fn of_original(
     let search = search.to_owned();
     if types.is_empty() {
         let shown = made.as_ref().map_or_else(|why| Err(why.clone()), |_| package);
-        return RepositoryList { items: vec![Arc::new(Item::given(&search, origin, shown))], search, notes: Vec::new() };
+        return RepositoryList {
+            items: vec![Arc::new(Item::given(&search, origin, shown))],
+            search,
+            notes: Vec::new(),
+        };
     }
     let notes = own.map(|made| made.model.header.notes.clone()).unwrap_or_default();
     let opened = Arc::new(made);

@@ -84,7 +84,8 @@ impl Index {
         }
         let tensors = || headers.values().flat_map(|header| &header.tensors);
         let sum = tensors().try_fold(0, |sum: u64, tensor| sum.checked_add(tensor.bytes))?;
-        let is_all = self.metadata.total_size.as_ref()?.as_u64() == Some(sum) && tensors().count() == self.weight_map.len();
+        let is_all =
+            self.metadata.total_size.as_ref()?.as_u64() == Some(sum) && tensors().count() == self.weight_map.len();
         is_all.then(|| headers.into_values().collect())
     }
 }

@@ -100,13 +100,8 @@ fn refused_quantisations_change_nothing() {
 #[test]
 fn original_weights_are_planned_as_the_file_that_the_engine_runs() {
     let machine = harness::machine(1, "a card", 24, 64);
-    let mut harness = Harness::by(
-        EngineId::LlamaCpp,
-        harness::model("llama3.1-8b"),
-        machine,
-        (140, 45),
-        Settings::default(),
-    );
+    let mut harness =
+        Harness::by(EngineId::LlamaCpp, harness::model("llama3.1-8b"), machine, (140, 45), Settings::default());
     harness.host.app.open(crate::original::opened("qwen3-8b").into(), None);
     harness.rest();
     let file_type = |harness: &Harness| plan(harness).model.file_type.clone().unwrap();
