@@ -99,7 +99,13 @@ impl OpenedModel {
     pub(super) fn made(self, quant: Option<&str>) -> Result<Self, String> {
         let (Some(quant), Some(model)) = (quant, &self.model) else { return Ok(self) };
         let to = quant.parse::<Quantisation>().map_err(|error| error.to_string())?;
-        let made = model.requantised(to).map_err(|error| error.to_string())?;
+        // a mode of MLX may have the name of a type
+        let file = if to.file_type().is_some() { model.converted().map_err(|error| error.to_string())? } else { None };
+        let is_it = |made: &Model| made.file_type == Some(to.name());
+        let made = match file {
+            Some(file) if is_it(&file) => file,
+            file => file.as_ref().unwrap_or(model).requantised(to).map_err(|error| error.to_string())?,
+        };
         Ok(Self { header: made.header.clone(), model: Some(Box::new(made)), ..self })
     }
 

@@ -54,7 +54,7 @@ fn a_repository_without_gguf_files_is_read_from_its_original_weights() {
     let made = here.load("hf://o/new:q8_0").unwrap().model.unwrap();
     assert_eq!((made.file_type, made.made_of_original), (Some("Q8_0"), true));
     assert_eq!(made.bytes, converted.requantised(FileType::Q8_0).unwrap().bytes);
-    let said = here.refused("hf://o/new:Q9_Z");
+    let said = TestNetwork::new(&hub.url).refused("hf://o/new:Q9_Z");
     assert!(said.contains("Q9_Z"), "{said}");
     // without a server, what was read before
     drop(hub);
