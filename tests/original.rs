@@ -48,8 +48,11 @@ fn numbers(ranges: &str) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The tensors of rows: name, type and shape.
-fn tensors(rows: &Json) -> Vec<(String, String, Vec<u64>)> {
+/// Name, type and shape of a tensor.
+type Named = (String, String, Vec<u64>);
+
+/// The tensors of rows.
+fn tensors(rows: &Json) -> Vec<Named> {
     let mut all = Vec::new();
     for row in rows.as_array().unwrap() {
         let (pattern, experts, ty) = (text(&row[0]), row[2].as_u64().unwrap(), text(&row[3]).to_owned());
@@ -110,7 +113,7 @@ pub(crate) fn files(name: &str, layers: u64, count: usize) -> Files {
     let layer = |name: &str| name.split('.').find_map(|part| part.parse::<u64>().ok());
     all.sort_by_key(|(name, ..)| (if name.contains("embed") { 0 } else { layer(name).unwrap_or(layers) }, layer(name)));
     let (mut map, mut total) = (serde_json::Map::new(), 0);
-    let mut file = |(at, tensors): (usize, &[(String, String, Vec<u64>)])| {
+    let mut file = |(at, tensors): (usize, &[Named])| {
         let named = format!("model-{:05}-of-{count:05}.safetensors", at + 1);
         let (mut text, mut end) = (serde_json::Map::new(), 0);
         for (name, dtype, shape) in tensors {

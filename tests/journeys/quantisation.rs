@@ -108,7 +108,8 @@ fn original_weights_are_planned_as_the_file_that_the_engine_runs() {
     assert_eq!(file_type(&harness), "BF16");
     harness.press("↓ ↓");
     assert_eq!(harness.host.app.panels.knobs.focus, Knob::Quant);
-    harness.press("→ m");
+    harness.answer_limits();
+    harness.press("m");
     let most = harness.host.app.request.settings.quant.unwrap_or_else(|| panic!("{}", harness.text()));
     assert_eq!((plan(&harness).verdict, file_type(&harness).as_str()), (Verdict::Gpu, most.name()));
     harness.press("Home");
