@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(mktemp -d)"
 python3 -m venv v
 v/bin/pip -q install torch transformers==4.57.6 "numpy<2.3" safetensors sentencepiece pyyaml tqdm requests
-v/bin/pip -q download --no-deps --no-binary :all: llama-cpp-python==0.3.36
+v/bin/pip -q download --no-deps --no-binary llama-cpp-python llama-cpp-python==0.3.36
 tar xzf llama_cpp_python-0.3.36.tar.gz --wildcards '*/vendor/llama.cpp/conversion/*' '*/vendor/llama.cpp/gguf-py/*'
 cat > look.py <<'PY'
 import json
