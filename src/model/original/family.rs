@@ -236,6 +236,6 @@ mod tests {
         let of = |class: &'static str, kind, architecture| [(class, architecture), (kind, architecture)];
         let granite = |architecture| of("GraniteMoeHybridForCausalLM", "granitemoehybrid", architecture);
         let nemotron = of("NemotronHForCausalLM", "nemotron_h", "nemotron_h");
-        assert_eq!(repeated, [nemotron, granite("granitemoe"), granite("granite")].concat());
+        assert_eq!(repeated, [granite("granitemoe"), granite("granite"), nemotron].concat());
     }
 }
