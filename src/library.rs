@@ -40,6 +40,8 @@ pub enum ModelOrigin {
     Running,
     /// A repository on Hugging Face.
     Repository,
+    /// A folder of original weights.
+    Folder,
     /// The built-in catalogue.
     Catalogue,
 }
@@ -52,6 +54,7 @@ impl ModelOrigin {
             Self::Store(store) => store.name(),
             Self::Running => "running Ollama",
             Self::Repository => "huggingface.co",
+            Self::Folder => "folder",
             Self::Catalogue => "catalogue",
         }
     }
@@ -91,6 +94,12 @@ enum HeaderLocation {
     InRepository(RepositoryRow),
     /// Nowhere: it was given as loaded, or with the error.
     Fixed(Result<(), String>),
+}
+
+impl HeaderLocation {
+    fn is_of_original(&self) -> bool {
+        matches!(self, Self::InRepository(row) if row.is_of_original())
+    }
 }
 
 impl Item {
@@ -192,9 +201,18 @@ impl Item {
         entry.place(plan?.model.file_type.as_deref()?)
     }
 
-    /// Whether it must be made first in the quantisation of `plan`: no place is known that has it so.
+    /// Whether it must be made first in the quantisation of `plan`: no place is known that has it so, or it is of original
+    /// weights.
     pub fn is_to_be_made(&self, plan: Option<&Plan>) -> bool {
-        matches!(self.header, HeaderLocation::BuiltIn(..)) && plan.is_some() && self.place(plan).is_none()
+        match &self.header {
+            HeaderLocation::BuiltIn(..) => plan.is_some() && self.place(plan).is_none(),
+            header => header.is_of_original() && plan.is_some(),
+        }
+    }
+
+    /// Whether it stands for the file in one quantisation that can be made of original weights.
+    fn is_of_original(&self) -> bool {
+        self.header.is_of_original()
     }
 
     /// What to type to have it, or to run it where it is here already, in the quantisation of `plan`; none if no place is
@@ -205,7 +223,7 @@ impl Item {
             HeaderLocation::Stored(entry) if entry.store == Store::Ollama => Some(format!("ollama run {}", self.name)),
             HeaderLocation::Stored(_) => Some(format!("llama-server -m {}", shell_word(&self.reference))),
             HeaderLocation::Reference { asks_servers: true } => Some(format!("ollama run {}", self.name)),
-            HeaderLocation::InRepository(row) => Some(row.file.pull.clone()),
+            HeaderLocation::InRepository(row) => row.pull().map(str::to_owned),
             HeaderLocation::Reference { .. } | HeaderLocation::Fixed(_) => None,
         }
     }

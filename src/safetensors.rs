@@ -5,10 +5,12 @@
 
 mod dtype;
 mod error;
+mod index;
 mod read;
 mod stored;
 
 pub use dtype::Dtype;
 pub use error::SafetensorsError;
+pub use index::Index;
 pub use read::{Header, Tensor, check_length, read};
 pub use stored::{Stored, TensorLayers};

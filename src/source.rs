@@ -45,7 +45,7 @@ pub use open::Package;
 pub use open::{OpenedModel, open, stored};
 pub use progress::{Progress, ProgressCallback, no_progress};
 pub use read_from::ReadFrom;
-pub use reference::{Listed, is_repository, load, projector, repository};
+pub use reference::{Listed, can_be_listed, is_repository, load, projector, repository};
 #[cfg(feature = "net")]
 pub use remote::ago;
 pub use roots::Roots;

@@ -111,9 +111,10 @@ impl PlanRequest {
     /// The largest quantisation, by its bytes, with which `goal` is met while every knob stays. Tried from the largest
     /// down.
     pub fn largest_quantisation(&self, goal: Goal) -> LargestQuantisation {
-        let LargestQuantisation { found, next } = self.largest_quantisation_below(goal, Bytes(u64::MAX));
+        let of = self.made();
+        let LargestQuantisation { found, next } = of.largest_quantisation_below(goal, Bytes(u64::MAX));
         let found = found.and_then(|(to, trial)| {
-            let request = self.with_model(self.model.quantised(to).ok()?);
+            let request = of.with_model(of.model.quantised(to).ok()?);
             Some((to, request.explained(trial)))
         });
         LargestQuantisation { found, next }

@@ -77,7 +77,8 @@ impl PlanRequest {
     /// The presets that run this model with these settings as fast as asked, those with the least memory first. Where one
     /// card holds all in VRAM, two of it are not tried.
     pub fn needed(&self, question: &NeedRequest) -> Vec<NeededMachine> {
-        let of = self.with_needed_context();
+        // what a machine is bought for is a file that every engine runs
+        let of = self.made().with_needed_context();
         let of_preset = |preset: &'static Preset| -> Vec<NeededMachine> {
             let most = if preset.ram().is_some() { 1 } else { MOST_CARDS };
             let mut found: Vec<NeededMachine> = Vec::new();

@@ -12,7 +12,7 @@ use super::check::{self, HeldRecord, ListedRecord};
 use super::error::{CliError, one_line};
 use super::interrupt::{Interrupt, STATUS};
 use super::out::print;
-use super::questions::{model_location, ready};
+use super::questions::{location_of, ready};
 use super::status_line::StatusLine;
 use super::style::{BarGlyphs, Style};
 use super::{error, resolve};
@@ -33,8 +33,7 @@ const OTHERWISE: u8 = 1;
 pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
-    let location =
-        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
+    let location = location_of(&opened, &args.asked.model, args.asked.knobs.settings.quant);
     let request = ready.request(&opened.model);
     let target = Target { request, plan, location, server: args.server.clone(), stays: args.keep };
     let prepared = prepare(target, Roots::of_this_machine()).map_err(CliError::Arguments)?;

@@ -191,7 +191,7 @@ pub(super) enum CacheCommand {
 pub(super) struct ListArgs {
     /// Only models whose name has all of these words; 'moe', 'dense', 'vision', 'audio', 'coding', 'reasoning', 'embedding',
     /// 'reranking', 'translation', 'ocr', '>7b' and '<120b' limit kind, use and size. hf://owner/repository lists the files
-    /// of a repository on Hugging Face instead.
+    /// of a repository on Hugging Face instead; of original weights, also those of a folder, what can be made of them.
     pub(super) words: Vec<String>,
     /// Judge by this context instead of the one that each model would get.
     #[arg(long, value_name = "N", value_parser = value::context, conflicts_with = "ctx", help_heading = "Models")]

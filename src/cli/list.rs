@@ -28,7 +28,7 @@ use crate::model::{MissingProjector, Modalities};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, Outcome, Plan, Verdict};
 use crate::settings::{Context, Flag, Turn};
-use crate::source::{HfReference, Progress, Roots, SourceError};
+use crate::source::{self, Progress, Roots, SourceError};
 use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, SpeedRange};
 use crate::units::{Bytes, Ratio, Tokens, parameters, short};
@@ -43,7 +43,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), CliError> {
     let mut ready = parsed.complete();
     let roots = Roots::of_this_machine();
     let (repositories, words): (Vec<String>, Vec<String>) =
-        args.words.iter().cloned().partition(|word| HfReference::parse(word, roots.hub()).is_some());
+        args.words.iter().cloned().partition(|word| source::can_be_listed(word, &roots));
     let (typed, words) = ModelFilter::typed(&words.join(" "));
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let filter = ModelFilter {
@@ -136,7 +136,7 @@ impl ListedModel {
 
 /// Which models to list, and how.
 pub(super) struct Wanted<'a> {
-    /// List these repositories on Hugging Face, instead of all models that are known.
+    /// List these repositories on Hugging Face and folders of original weights, instead of all models that are known.
     pub repositories: &'a [String],
     /// All of these are part of a model's name.
     pub words: &'a [String],
@@ -165,7 +165,8 @@ pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Result<Vec<
         let mut items = Vec::new();
         for repository in wanted.repositories {
             let mut line = ProgressLine::on_stderr();
-            let listed = library::repository(repository, &roots, &mut |progress: Progress| line.show(progress))?;
+            let listed =
+                library::repository(repository, &roots, wanted.quant, &mut |progress: Progress| line.show(progress))?;
             ready.notes.extend(listed.notes);
             items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)));
         }
@@ -214,7 +215,7 @@ fn sorted(rows: Vec<ListRow>, wanted: &Wanted<'_>) -> Vec<ListRow> {
     let place = |row: &ListRow| match row.item.origin {
         ModelOrigin::Catalogue => 2,
         ModelOrigin::Running => 1,
-        ModelOrigin::Recent | ModelOrigin::Store(_) | ModelOrigin::Repository => 0,
+        ModelOrigin::Recent | ModelOrigin::Store(_) | ModelOrigin::Repository | ModelOrigin::Folder => 0,
     };
     let mut rows: Vec<(Standing, ListRow)> = rows.into_iter().map(|row| (row.standing(), row)).collect();
     let known = |row: &ListRow, of: &dyn Fn(&ListedModel) -> u64| row.planned.as_ref().map_or(0, of);
@@ -271,7 +272,7 @@ impl ListRow {
 
     /// Whether no place is known that has it so.
     fn is_to_be_made(&self) -> bool {
-        self.item.origin == ModelOrigin::Catalogue && self.planned.is_ok() && self.place.is_none()
+        self.item.is_to_be_made(self.planned.as_ref().ok().map(|known| &*known.plan))
     }
 
     fn released(&self) -> Option<&'static str> {
@@ -313,14 +314,15 @@ struct Record<'a> {
     name: &'a str,
     /// The reference that opens it.
     reference: &'a str,
-    /// Where it comes from: a store on this machine, a running Ollama, or the catalogue.
+    /// Where it comes from: a store on this machine, a running Ollama, huggingface.co, a folder, or the catalogue.
     source: &'static str,
     /// What to type to have it, or to run it where it is here; null if no place is known that has it so.
     pull: Option<&'a str>,
     /// Of a model of the catalogue, the tag in Ollama's library, or the repository on Hugging Face with the file's quantisation
     /// there, that has it so; null if none is known, and of other models.
     place: Option<&'a Place>,
-    /// Whether it is of the catalogue and no place is known that has it so: it is converted and quantised first.
+    /// Whether it is of the catalogue and no place is known that has it so, or of original weights: it is converted and
+    /// quantised first.
     to_be_made: bool,
     /// When it was published.
     released: Option<&'static str>,

@@ -45,7 +45,7 @@ pub(super) fn run(cli: &Cli, pins: &mut [PinnedArgs]) -> Result<ExitCode, CliErr
         // visible again when the planner's screen is closed
         error::say(&format!("note: {note}"));
     }
-    let found = cli.model.as_deref().map(|named| questions::model_location(named, None));
+    let found = cli.model.as_deref().map(|named| questions::location_of(&opened, named, None));
     let (mut requests, mut pinned) = (Vec::new(), Vec::new());
     for pin in pins {
         let (request, reference) = pin.request()?;

@@ -52,7 +52,7 @@ fn answer<A: Arguments>(Ask { asked, own }: &mut Ask<A>) -> Result<String, CliEr
         ram: asked.machine.ram.is_some(),
         margin: preferences.margin,
         minimums: preferences.minimums,
-        location: model_location(&asked.model, asked.knobs.settings.quant).of_opened(opened.reference.as_deref()),
+        location: location_of(&opened, &asked.model, asked.knobs.settings.quant),
         notes: ready.notes.clone(),
     };
     let question = own.question(about, &asked_with).map_err(CliError::Arguments)?;
@@ -126,7 +126,7 @@ pub(super) fn several(args: &TogetherArgs) -> Result<String, CliError> {
         let model = |((name, _), (package, settings)): (&ModelAndKnobs<'_>, &(&Package, Settings))| NamedModel {
             name: (*name).to_owned(),
             request: PlanRequest::new(ready.engine, package.model.clone(), ready.machine.clone(), settings.clone()),
-            location: model_location(Path::new(name), settings.quant).of_opened(package.reference.as_deref()),
+            location: location_of(package, Path::new(name), settings.quant),
         };
         let models: Vec<NamedModel> = asked.iter().zip(&loads).map(model).collect();
         let text = form.write(&models, &served, args.pin).map_err(|sentence| CliError::flag("--as", &sentence))?;
@@ -249,11 +249,7 @@ fn model_and_knobs(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
 fn export(args: &ExportArgs) -> Result<(), CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
-    let location = if opened.model.made_of_original {
-        ModelLocation::Unknown(opened.model.name.clone())
-    } else {
-        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref())
-    };
+    let location = location_of(&opened, &args.asked.model, args.asked.knobs.settings.quant);
     let request = ready.request(&opened.model);
     let form =
         args.form.unwrap_or_else(|| ExportFormat::of(plan.engine).first().copied().unwrap_or(ExportFormat::Json));
@@ -292,8 +288,16 @@ fn gguf_header(model: &Model, args: &ExportArgs) -> Result<(), CliError> {
         .map_err(|error| cannot_write(path, &error, ", or use --force to overwrite this one"))
 }
 
+/// Where Ollama or llama-server finds the opened model, which the user `named`.
+pub(super) fn location_of(opened: &Package, named: &Path, quant: Option<Quantisation>) -> ModelLocation {
+    if opened.model.made_of_original {
+        return ModelLocation::Unknown(opened.model.name.clone());
+    }
+    model_location(named, quant).of_opened(opened.reference.as_deref())
+}
+
 /// Where Ollama or llama-server finds the model `named`.
-pub(super) fn model_location(named: &Path, quant: Option<Quantisation>) -> ModelLocation {
+fn model_location(named: &Path, quant: Option<Quantisation>) -> ModelLocation {
     if let Some(quant) = quant {
         // a file in this quantisation may not exist
         return ModelLocation::Unknown(format!("{} as {quant}", named.display()));

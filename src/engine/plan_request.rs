@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::llama_cpp::PreparedModel;
 use crate::machine::Machine;
 use crate::model::mixture::Quantisation;
+use crate::settings::knob::Knob;
 use crate::settings::{EngineId, Settings};
 
 /// Engine, model, machine and settings. Cheap to clone.
@@ -68,6 +69,14 @@ impl PlanRequest {
     #[must_use]
     pub fn with_model(&self, model: impl Into<Arc<PreparedModel>>) -> Self {
         Self { model: model.into(), ..self.clone() }
+    }
+
+    /// The same with original weights as the GGUF file that can be made of them, where its engine runs such files and something
+    /// is known of the family.
+    #[must_use]
+    pub fn made(&self) -> Self {
+        let made = self.engine.facts().offers(Knob::Quant).then(|| self.model.converted().ok().flatten()).flatten();
+        made.map_or_else(|| self.clone(), |made| self.with_model(made))
     }
 
     /// The same on another machine.

@@ -1,10 +1,15 @@
-//! The models of a repository on Hugging Face: one by its header, the others by their names and sizes.
+//! The models of a repository on Hugging Face: one by its header, the others by their names and sizes; and the files that can be
+//! made of original weights, in a repository or a folder.
 
 use std::sync::Arc;
 
 use super::{HeaderLocation, Item, ModelOrigin, packaged};
-use crate::model::mixture::Beside;
-use crate::source::{self, Listed, Package, ProgressCallback, Repository, RepositoryFile, Roots, SourceError};
+use crate::answer::quality;
+use crate::model::mixture::{Beside, Quantisation};
+use crate::model::quantise::Quantiser;
+use crate::source::{
+    self, Listed, OpenedModel, Package, ProgressCallback, Repository, RepositoryFile, Roots, SourceError,
+};
 use crate::text::one_line;
 
 /// What is listed of a repository.
@@ -23,7 +28,16 @@ pub struct RepositoryList {
 pub(super) struct RepositoryRow {
     /// The model whose header was read.
     opened: Arc<Result<Package, String>>,
-    pub file: RepositoryFile,
+    file: RowFile,
+}
+
+/// The file of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum RowFile {
+    /// The repository has it.
+    Published(Box<RepositoryFile>),
+    /// It can be made of the original weights.
+    ToBeMade(Quantisation),
 }
 
 impl PartialEq for RepositoryRow {
@@ -35,31 +49,64 @@ impl PartialEq for RepositoryRow {
 impl RepositoryRow {
     /// The model.
     pub fn package(&self) -> Result<Package, String> {
-        let RepositoryFile { repository, label, bytes, is_opened, problem, .. } = &self.file;
+        let opened = || self.opened.as_ref().as_ref().map_err(Clone::clone);
+        let file = match &self.file {
+            RowFile::Published(file) => file,
+            RowFile::ToBeMade(to) => return opened()?.quantised(*to).map_err(|error| error.to_string()),
+        };
+        let RepositoryFile { repository, label, bytes, is_opened, problem, .. } = &**file;
         if let Some(problem) = problem {
             return Err(problem.clone());
         }
-        let opened = self.opened.as_ref().as_ref().map_err(Clone::clone)?;
+        let opened = opened()?;
         if *is_opened {
             return Ok(opened.clone());
         }
-        let file = Beside { repository, label, bytes: *bytes };
-        let model = opened.model.beside(&file).map_err(|error| error.to_string())?;
-        Ok(Package { model: model.into(), reference: Some(self.file.reference.clone()), ..opened.clone() })
+        let beside = Beside { repository, label, bytes: *bytes };
+        let model = opened.model.beside(&beside).map_err(|error| error.to_string())?;
+        Ok(Package { model: model.into(), reference: Some(file.reference.clone()), ..opened.clone() })
+    }
+
+    /// What to type to run it, or to fetch it; none of what is to be made.
+    pub fn pull(&self) -> Option<&str> {
+        match &self.file {
+            RowFile::Published(file) => Some(&file.pull),
+            RowFile::ToBeMade(_) => None,
+        }
+    }
+
+    /// Whether it is to be made of original weights.
+    pub const fn is_of_original(&self) -> bool {
+        matches!(self.file, RowFile::ToBeMade(_))
     }
 }
 
-/// Lists a repository by its address or name: `hf://owner/name`.
+/// Lists a repository by its address or name, `hf://owner/name`, or a folder of original weights by its path. Of original weights
+/// the files that can be made of them are listed: in `quant` alone, or in each type that makes a smaller file.
 ///
 /// # Errors
 /// As [`source::repository`].
 pub fn repository(
     reference: &str,
     roots: &Roots,
+    quant: Option<Quantisation>,
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<RepositoryList, SourceError> {
     match source::repository(reference, roots, on_progress)? {
+        Listed::Repository(found) if found.files.is_empty() => {
+            let Repository { name, opened, .. } = *found;
+            let of = |to: Quantisation| {
+                let named = format!("{name}:{to}");
+                (named.clone(), named)
+            };
+            Ok(of_original(opened, quant, (ModelOrigin::Repository, &name), of))
+        }
         Listed::Repository(found) => Ok(of_server(*found)),
+        Listed::Folder(opened) => {
+            let name = opened.name.clone();
+            let of = |_| (name.clone(), reference.to_owned());
+            Ok(of_original(*opened, quant, (ModelOrigin::Folder, reference), of))
+        }
         Listed::Local(wanted, entries, error) => {
             let items = entries.into_iter().map(|entry| Arc::new(Item::stored(entry))).collect();
             // stores have names of their own for it
@@ -67,6 +114,47 @@ pub fn repository(
             Ok(RepositoryList { items, search, notes: vec![format!("listed is what is on this machine: {error}")] })
         }
     }
+}
+
+/// The files that can be made of original weights, each with its name and reference; weights of which none can be made are listed
+/// as they are.
+fn of_original(
+    opened: OpenedModel,
+    quant: Option<Quantisation>,
+    (origin, search): (ModelOrigin, &str),
+    named: impl Fn(Quantisation) -> (String, String),
+) -> RepositoryList {
+    let package = packaged(Ok(opened));
+    let made = package.clone().and_then(|package| package.converted().map_err(|error| error.to_string()));
+    let own = made.as_ref().ok().filter(|made| made.model.made_of_original);
+    let types: Vec<Quantisation> = match (own, quant) {
+        (None, _) => Vec::new(),
+        (Some(_), Some(to)) => vec![to],
+        (Some(made), None) => {
+            let quantiser = Quantiser::of(&made.model);
+            let smaller = |to: &Quantisation| quantiser.bytes_in(*to).is_ok_and(|bytes| bytes < made.model.bytes);
+            let own = made.model.file_type.and_then(|name| name.parse().ok());
+            own.into_iter().chain(quality::ladder().map(Quantisation::from).filter(smaller)).collect()
+        }
+    };
+    let search = search.to_owned();
+    if types.is_empty() {
+        let shown = made.as_ref().map_or_else(|why| Err(why.clone()), |_| package);
+        return RepositoryList {
+            items: vec![Arc::new(Item::given(&search, origin, shown))],
+            search,
+            notes: Vec::new(),
+        };
+    }
+    let notes = own.map(|made| made.model.header.notes.clone()).unwrap_or_default();
+    let opened = Arc::new(made);
+    let row = |to: Quantisation| {
+        let row = RepositoryRow { opened: Arc::clone(&opened), file: RowFile::ToBeMade(to) };
+        let (name, reference) = named(to);
+        let item = Item::new(name, reference, origin, HeaderLocation::InRepository(row));
+        Arc::new(Item { aliases: vec![to.name().to_owned()], ..item })
+    };
+    RepositoryList { items: types.into_iter().map(row).collect(), search, notes }
 }
 
 fn of_server(found: Repository) -> RepositoryList {
@@ -83,7 +171,7 @@ fn of_server(found: Repository) -> RepositoryList {
     let opened = Arc::new(packaged(Ok(opened)));
     let row = |file: RepositoryFile| {
         let (name, reference) = (file.reference.clone(), file.reference.clone());
-        let row = RepositoryRow { opened: Arc::clone(&opened), file };
+        let row = RepositoryRow { opened: Arc::clone(&opened), file: RowFile::Published(Box::new(file)) };
         Arc::new(Item::new(name, reference, ModelOrigin::Repository, HeaderLocation::InRepository(row)))
     };
     RepositoryList { items: files.into_iter().map(row).collect(), search: name, notes }

@@ -42,9 +42,10 @@ impl SurveyRequest {
         }
     }
 
-    /// The request for an opened model.
-    fn request(&self, package: Package) -> Result<PlanRequest, String> {
-        let package = match self.quant {
+    /// The request for the model of an item.
+    fn request(&self, item: &Item, package: Package) -> Result<PlanRequest, String> {
+        // what can be made of original weights is an item for each type
+        let package = match self.quant.filter(|_| !item.is_of_original()) {
             Some(to) => package.quantised(to).map_err(|error| error.to_string())?,
             None => package,
         };
@@ -55,7 +56,7 @@ impl SurveyRequest {
 
     /// The request that `plan`, the plan of an item, answers; none if the item cannot be opened any more.
     pub fn request_of(&self, item: &Item, plan: &Plan) -> Option<PlanRequest> {
-        let request = self.request(item.known()?).ok()?;
+        let request = self.request(item, item.known()?).ok()?;
         match plan.model.file_type.as_deref() {
             Some(name) if item.reference_in(Some(plan)) != item.reference => {
                 request.quantised(name.parse::<Quantisation>().ok()?)
@@ -140,7 +141,7 @@ fn try_plan_item(
 ) -> Result<(PlanRequest, Plan, Option<ExactAfter>), String> {
     let package = item.package(roots)?;
     let exact_after = package.exact_after();
-    let request = question.request(package)?;
+    let request = question.request(item, package)?;
     // a model of the catalogue can be had in any quantisation
     let any = item.origin == ModelOrigin::Catalogue && question.quant.is_none();
     let planned = if any {

@@ -137,7 +137,11 @@ impl Model {
         match mlx.converted(&self.name) {
             Err(OriginalError::OfMlx | OriginalError::NoWeights) => Ok(None),
             Err(error) => Err(error.into()),
-            Ok(made) => Ok(Some(Self { dated: self.dated.clone(), ..made })),
+            Ok(mut made) => {
+                // what was said when it was opened
+                made.header.notes.splice(0..0, self.header.notes.iter().cloned());
+                Ok(Some(Self { dated: self.dated.clone(), ..made }))
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use files::{RepoModel, named};
 pub struct Repository {
     /// `hf://owner/name@revision`
     pub name: String,
-    /// The models, each in one quantisation.
+    /// The models, each in one quantisation; none of original weights, of which each is to be made.
     pub files: Vec<RepositoryFile>,
     /// The one whose header was read.
     pub opened: OpenedModel,
@@ -39,6 +39,13 @@ pub struct RepositoryFile {
     pub is_opened: bool,
     /// Why nothing can be said of it, if so.
     pub problem: Option<String>,
+}
+
+impl Repository {
+    /// Original weights without any GGUF file.
+    pub(super) fn of_original(wanted: &HfReference, opened: OpenedModel) -> Self {
+        Self { name: wanted.of_repository().to_string(), files: Vec::new(), opened }
+    }
 }
 
 impl RepositoryFile {
@@ -162,6 +169,11 @@ impl HfReference {
             _ => return None,
         }
         Some(())
+    }
+
+    /// The same without a file's name or quantisation.
+    pub(super) fn of_repository(&self) -> Self {
+        Self { quant: None, folder: None, file: None, ..self.clone() }
     }
 
     /// The revision, by default `main`.

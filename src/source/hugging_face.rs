@@ -2,7 +2,7 @@
 //!
 //! Addresses and error codes: `huggingface_hub` 0.26 (`hf_hub_url`, `model_info`, utils/_http.py).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
@@ -17,8 +17,9 @@ use super::progress::{Progress, ProgressCallback};
 use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
 use super::safetensors;
+use crate::budget::Allowance;
 use crate::model::{Model, Projector};
-use crate::safetensors::Stored;
+use crate::safetensors::{Header, Index, Stored};
 use crate::text::quoted;
 use crate::units::Bytes;
 
@@ -54,10 +55,11 @@ pub(super) fn open(
     } else {
         let files: Vec<String> = names(list(session, &server, wanted, Sizes::Unasked, on_progress)?);
         let groups = groups(&files, wanted.folder.as_deref());
-        if groups.is_empty() && wanted.quant.is_none() && files.iter().any(|file| file == safetensors::CONFIG) {
-            return original(session, &server, wanted, &files, on_progress);
-        }
         let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
+        if is_original(&groups, &files) {
+            let opened = original(session, &server, wanted, &files, on_progress)?;
+            return opened.made(wanted.quant.as_deref()).map_err(broken);
+        }
         let chosen = files::choose(&groups, &files, wanted).map_err(broken)?;
         if let (None, Some(other)) = (&wanted.quant, groups.iter().find(|group| group.label != chosen.label)) {
             session.note(format!(
@@ -82,6 +84,9 @@ pub(super) fn repository(
     let listed = list(session, &server, wanted, Sizes::Asked, on_progress)?;
     let files: Vec<String> = listed.iter().map(|(file, _)| file.clone()).collect();
     let groups = groups(&files, wanted.folder.as_deref());
+    if is_original(&groups, &files) {
+        return Ok(Repository::of_original(wanted, original(session, &server, wanted, &files, on_progress)?));
+    }
     let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
     let chosen = files::choose(&groups, &files, wanted).map_err(broken)?;
     // where no quantisation is named, a torn one says nothing against the others
@@ -98,8 +103,13 @@ pub(super) fn repository(
         group.files.iter().try_fold(0, |sum: u64, file| Some(sum.saturating_add(of_file(file)?))).map(Bytes)
     };
     let row = |group: &RepoModel| RepositoryFile::new(wanted, group, &groups, chosen, size(group));
-    let name = HfReference { quant: None, folder: None, file: None, ..wanted.clone() }.to_string();
+    let name = wanted.of_repository().to_string();
     Ok(Repository { name, files: groups.iter().take(MOST_ROWS).map(row).collect(), opened })
+}
+
+/// Whether a repository has original weights alone.
+fn is_original(groups: &[RepoModel], files: &[String]) -> bool {
+    groups.is_empty() && files.iter().any(|file| file == safetensors::CONFIG)
 }
 
 /// The most models of a repository that are listed; those of one model have some thirty.
@@ -177,22 +187,71 @@ fn original(
     let mut weights: Vec<&String> =
         files.iter().filter(|file| !file.contains('/') && safetensors::is_weights(file)).collect();
     safetensors::own_weights(&mut weights, |file| (*file).clone());
-    let mut progress = Progress { shards: weights.len() as u64, ..Progress::START };
-    let mut stored = Stored::default();
-    for (index, file) in (0..).zip(&weights) {
-        progress.shard = index;
+    let listed: BTreeSet<&str> = weights.iter().map(|file| file.as_str()).collect();
+    let has_index = listed.len() > MOST_WITHOUT_INDEX && files.iter().any(|file| file == safetensors::INDEX);
+    let index = if has_index {
+        let allowed = Allowance { bytes: safetensors::MAX_TEXT, ..Allowance::DOCUMENT };
+        let document = session.document(&request(safetensors::INDEX), allowed, on_progress)?;
+        let index = serde_json::from_slice::<Index>(&document.bytes).ok();
+        index.filter(|index| document.status == 200 && index.files() == listed)
+    } else {
+        None
+    };
+    let mut header = |file: &str, progress: &mut Progress| {
         let location = FileLocation { request: request(file), by_digest: false };
-        let header = session.safetensors(&location, on_progress, &mut progress).map_err(|error| match error {
+        let ahead = index.as_ref().map(|index| Bytes(index.header_bytes(file)));
+        session.safetensors(&location, ahead, on_progress, progress).map_err(|error| match error {
             SourceError::Wire(WireError::Status { status, code, .. }) => refusal(wanted, status, code.as_deref(), sent),
             other => other,
-        })?;
+        })
+    };
+    let (headers, note) = headers(&listed, index.as_ref(), &mut header)?;
+    let mut stored = Stored::default();
+    for header in headers {
         stored.add(header).map_err(|name| broken(format!("tensor '{}' is in two of its files", quoted(&name))))?;
     }
     let name = wanted.repository.rsplit('/').next().unwrap_or(&wanted.repository);
-    let model = Model::of_safetensors(&config.bytes, Some(stored).filter(|_| !weights.is_empty()), name);
-    let model = model.map_err(|error| broken(error.to_string()))?;
+    let model = Model::of_safetensors(&config.bytes, Some(stored).filter(|_| !listed.is_empty()), name);
+    let mut model = model.map_err(|error| broken(error.to_string()))?;
+    model.header.notes.extend(note);
     Ok(OpenedModel { read_from: ReadFrom::Repository, ..OpenedModel::of_model(model, name.to_owned()) })
 }
+
+/// The headers of a model's files, in order: of those that tell all where the index says so, else of every one; and what is to be
+/// said of that.
+fn headers(
+    listed: &BTreeSet<&str>,
+    index: Option<&Index>,
+    header: &mut dyn FnMut(&str, &mut Progress) -> Result<Header, SourceError>,
+) -> Result<(Vec<Header>, Option<String>), SourceError> {
+    let telling = index.map_or_else(|| listed.iter().copied().collect(), Index::telling);
+    let mut progress = Progress { shards: telling.len() as u64, ..Progress::START };
+    let mut read: HashMap<&str, Header> = HashMap::new();
+    for (at, &file) in (0..).zip(&telling) {
+        progress.shard = at;
+        read.insert(file, header(file, &mut progress)?);
+    }
+    if let Some(told) = index.filter(|_| telling.len() < listed.len()).and_then(|index| index.all(&read)) {
+        let note = format!(
+            "of its {} files the headers of {} were read; the sum of all bytes shows that tensors of the others are as those of \
+             the same names in other layers",
+            listed.len(),
+            telling.len()
+        );
+        return Ok((told, Some(note)));
+    }
+    progress.shards = listed.len() as u64;
+    for &file in listed {
+        if !read.contains_key(file) {
+            progress.shard += 1;
+            read.insert(file, header(file, &mut progress)?);
+        }
+    }
+    Ok((listed.iter().filter_map(|file| read.remove(file)).collect(), None))
+}
+
+/// Most files whose headers are read without asking which of them tell all: asking is a request too.
+const MOST_WITHOUT_INDEX: usize = 3;
 
 /// Whether the server is asked for the sizes of files.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -92,6 +92,23 @@ impl OpenedModel {
         }
     }
 
+    /// Of original weights, the file in this quantisation that can be made of them; the weights themselves without one.
+    ///
+    /// # Errors
+    /// Why no such file can be made.
+    pub(super) fn made(self, quant: Option<&str>) -> Result<Self, String> {
+        let (Some(quant), Some(model)) = (quant, &self.model) else { return Ok(self) };
+        let to = quant.parse::<Quantisation>().map_err(|error| error.to_string())?;
+        // a mode of MLX may have the name of a type
+        let file = if to.file_type().is_some() { model.converted().map_err(|error| error.to_string())? } else { None };
+        let is_it = |made: &Model| made.file_type == Some(to.name());
+        let made = match file {
+            Some(file) if is_it(&file) => file,
+            file => file.as_ref().unwrap_or(model).requantised(to).map_err(|error| error.to_string())?,
+        };
+        Ok(Self { header: made.header.clone(), model: Some(Box::new(made)), ..self })
+    }
+
     /// Adds a note about the header, a sentence without a full stop.
     pub(super) fn note(&mut self, sentence: String) {
         let header = self.model.as_mut().map_or(&mut self.header, |model| &mut model.header);
@@ -390,8 +407,7 @@ impl Package {
     /// If nothing is known of the original's family.
     pub fn converted(self) -> Result<Self, ModelError> {
         let Some(converted) = self.model.converted()? else { return Ok(self) };
-        let model = PreparedModel::from(converted).with_draft(self.model.draft().cloned());
-        Ok(Self { model: model.into(), ..self })
+        Ok(Self { model: converted.into(), ..self })
     }
 
     /// Notes on where it was read, if `named` does not say that, and on what its weights would be exact after.

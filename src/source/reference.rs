@@ -121,23 +121,30 @@ fn kept(
 ) -> Result<OpenedModel, SourceError> {
     let wanted = HfReference::parse(reference, roots.hub());
     let Some(entry) = wanted.as_ref().and_then(|wanted| local::find(wanted, roots)) else {
-        let folder = wanted.as_ref().and_then(|wanted| local::original(wanted, roots));
-        let Some(mut opened) = folder.and_then(|folder| safetensors::folder(&folder).ok()) else {
-            return Err(with_offer(error, reference));
-        };
-        opened.note(format!("the files are those of Hugging Face's cache on this machine: {error}"));
-        return Ok(opened);
+        let Some(wanted) = wanted else { return Err(with_offer(error, reference)) };
+        let opened = original(&wanted, roots, &error).ok_or_else(|| with_offer(error, reference))?;
+        let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
+        return opened.made(wanted.quant.as_deref()).map_err(broken);
     };
     let mut opened = stored(&entry, on_progress)?;
     opened.header.notes.push(format!("the file is that of {} on this machine: {error}", entry.store));
     Ok(opened)
 }
 
-/// What is known of a repository.
+/// The original weights that Hugging Face's cache on this machine has of a repository, after `error` from its server.
+fn original(wanted: &HfReference, roots: &Roots, error: &SourceError) -> Option<OpenedModel> {
+    let mut opened = safetensors::folder(&local::original(wanted, roots)?).ok()?;
+    opened.note(format!("the files are those of Hugging Face's cache on this machine: {error}"));
+    Some(opened)
+}
+
+/// What is known of a repository, or of a folder of original weights.
 #[derive(Debug)]
 pub enum Listed {
     /// Its models, by the server.
     Repository(Box<Repository>),
+    /// The weights of a folder.
+    Folder(Box<OpenedModel>),
     /// Those of its files that are on this machine, and why no server says more.
     Local(Box<HfReference>, Vec<StoreEntry>, Box<SourceError>),
 }
@@ -148,7 +155,13 @@ pub fn is_repository(reference: &str) -> bool {
     HfReference::parse(reference, HUB).is_some()
 }
 
-/// Lists the models of a repository on Hugging Face, and reads the header of the one that [`load`] would open.
+/// Whether `reference` names a repository on Hugging Face, or a folder of original weights.
+pub fn can_be_listed(reference: &str, roots: &Roots) -> bool {
+    HfReference::parse(reference, roots.hub()).is_some() || safetensors::is_one(&expand_home(reference, roots))
+}
+
+/// Lists the models of a repository on Hugging Face, and reads the header of the one that [`load`] would open; or opens a folder
+/// of original weights.
 ///
 /// # Errors
 /// If neither the server nor a store on this machine has it; [`SourceError::Cancelled`] if `on_progress` cancels.
@@ -157,13 +170,20 @@ pub fn repository(
     roots: &Roots,
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<Listed, SourceError> {
+    let path = expand_home(reference, roots);
+    if safetensors::is_one(&path) {
+        return Ok(Listed::Folder(Box::new(safetensors::folder(&path)?)));
+    }
     let wanted = HfReference::parse(reference, roots.hub())
         .ok_or_else(|| SourceError::Unknown { reference: reference.to_owned() })?;
     match remote::repository(&wanted, roots, on_progress) {
         Ok(found) => Ok(Listed::Repository(Box::new(found))),
         Err(SourceError::Cancelled) => Err(SourceError::Cancelled),
         Err(error) => match local::list(&wanted, roots) {
-            none if none.is_empty() => Err(with_offer(error, reference)),
+            none if none.is_empty() => match original(&wanted, roots, &error) {
+                Some(opened) => Ok(Listed::Repository(Box::new(Repository::of_original(&wanted, opened)))),
+                None => Err(with_offer(error, reference)),
+            },
             files => Ok(Listed::Local(Box::new(wanted), files, Box::new(error))),
         },
     }

@@ -193,7 +193,17 @@ impl<'n> RemoteSession<'n> {
         request: &HttpRequest,
         on_progress: &mut ProgressCallback<'_>,
     ) -> Result<Document, WireError> {
-        let asked = self.request(request, SMALL, on_progress);
+        self.document(request, SMALL, on_progress)
+    }
+
+    /// The same of a response within `allowed`.
+    pub fn document(
+        &mut self,
+        request: &HttpRequest,
+        allowed: Allowance,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<Document, WireError> {
+        let asked = self.request(request, allowed, on_progress);
         let key = format!("small {}", request.url.whole());
         match asked {
             Ok(document) => {
@@ -266,10 +276,11 @@ impl<'n> RemoteSession<'n> {
         self.shard(location, on_progress, &mut { Progress::START })
     }
 
-    /// The header of one file of safetensors, whose end must be where its tensors end.
+    /// The header of one file of safetensors, whose end must be where its tensors end; `ahead` is what it may have.
     pub fn safetensors(
         &mut self,
         location: &FileLocation,
+        ahead: Option<Bytes>,
         on_progress: &mut ProgressCallback<'_>,
         progress: &mut Progress,
     ) -> Result<safetensors::Header, SourceError> {
@@ -284,7 +295,7 @@ impl<'n> RemoteSession<'n> {
             let end = header.data_start;
             Ok((header, end))
         };
-        self.fetched(location, SHORT, on_progress, progress, &parse)
+        self.fetched(location, ahead.unwrap_or(SHORT), on_progress, progress, &parse)
     }
 
     fn shard(

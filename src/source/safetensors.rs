@@ -1,7 +1,6 @@
 //! Opens models whose weights are safetensors: a folder as Hugging Face's libraries and mlx-lm write it, and Ollama's store,
 //! which has a file for each tensor.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,15 +14,15 @@ use super::store::StoreEntry;
 use super::store::ollama::{Manifest, ManifestLayer, blob, params};
 use crate::files;
 use crate::model::{Model, ModelError};
-use crate::safetensors::{self, Header, Stored, TensorLayers};
+use crate::safetensors::{self, Header, Index, Stored, TensorLayers};
 use crate::text;
 
 /// What describes the model.
 pub(super) const CONFIG: &str = "config.json";
 /// What says which file has a tensor.
-const INDEX: &str = "model.safetensors.index.json";
+pub(super) const INDEX: &str = "model.safetensors.index.json";
 /// Largest description or index that is read, in bytes; the largest published has nine million.
-const MAX_TEXT: u64 = 16 << 20;
+pub(super) const MAX_TEXT: u64 = 16 << 20;
 /// Most files of one model.
 const MAX_FILES: usize = 1 << 13;
 
@@ -142,15 +141,15 @@ fn read(path: &Path) -> Result<Header, SourceError> {
 /// The files of weights in a folder: those of its index, or else as mlx-lm finds them.
 fn weight_files(folder: &Path, index: Option<&Index>) -> Result<Vec<PathBuf>, SourceError> {
     if let Some(index) = index {
-        let names: BTreeSet<&String> = index.weight_map.values().collect();
+        let names = index.files();
         if names.len() > MAX_FILES {
             return Err(damaged(folder, format!("{INDEX} names more than {MAX_FILES} files")));
         }
-        let odd = |name: &&&String| name.contains(['/', '\\']) || name.starts_with('.');
+        let odd = |name: &&&str| name.contains(['/', '\\']) || name.starts_with('.');
         if let Some(name) = names.iter().find(odd) {
             return Err(damaged(folder, format!("{INDEX} names '{}', which is no file beside it", text::quoted(name))));
         }
-        let paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name.as_str())).collect();
+        let paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         if let Some((at, path)) = paths.iter().enumerate().find(|(_, path)| !path.exists()) {
             return Err(SourceError::MissingShard {
                 path: path.clone(),
@@ -179,12 +178,6 @@ pub(super) fn own_weights<T>(files: &mut Vec<T>, name: impl Fn(&T) -> String) {
     if files.iter().any(|file| name(file).starts_with("model")) {
         files.retain(|file| name(file).starts_with("model"));
     }
-}
-
-/// An index of shards.
-#[derive(Deserialize)]
-struct Index {
-    weight_map: BTreeMap<String, String>,
 }
 
 fn index(folder: &Path) -> Result<Option<Index>, SourceError> {

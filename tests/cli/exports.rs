@@ -113,10 +113,10 @@ fn answers_export_as_svg() {
 fn original_weights_are_planned_and_exported_as_the_file_made_of_them() {
     let sandbox = Sandbox::new();
     let folder = sandbox.folder.path().join("new-model");
-    let (config, weights) = crate::original::files("qwen3 moe stacked", 1);
+    let files = crate::original::files("qwen3 moe stacked", 3, 1);
     std::fs::create_dir(&folder).unwrap();
-    std::fs::write(folder.join("config.json"), config).unwrap();
-    std::fs::write(folder.join("model.safetensors"), &weights[0]).unwrap();
+    std::fs::write(folder.join("config.json"), files.config).unwrap();
+    std::fs::write(folder.join("model.safetensors"), &files.weights[0].1).unwrap();
     let on_machine = ["--engine", "llama.cpp", "--gpu", "24GiB", "--ram", "64GiB"];
     let mut command = sandbox.plimsoll();
     command.arg("plan").arg(&folder).args(on_machine);

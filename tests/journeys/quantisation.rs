@@ -96,3 +96,26 @@ fn refused_quantisations_change_nothing() {
     harness.press("Esc");
     assert_eq!(plan(&harness), &before);
 }
+
+#[test]
+fn original_weights_are_planned_as_the_file_that_the_engine_runs() {
+    let machine = harness::machine(1, "a card", 24, 64);
+    let mut harness =
+        Harness::by(EngineId::LlamaCpp, harness::model("llama3.1-8b"), machine, (140, 45), Settings::default());
+    harness.host.app.open(crate::original::opened("qwen3-8b").into(), None);
+    harness.rest();
+    let file_type = |harness: &Harness| plan(harness).model.file_type.clone().unwrap();
+    assert_eq!(file_type(&harness), "BF16");
+    harness.press("↓ ↓");
+    assert_eq!(harness.host.app.panels.knobs.focus, Knob::Quant);
+    harness.answer_limits();
+    harness.press("m");
+    let most = harness.host.app.request.settings.quant.unwrap_or_else(|| panic!("{}", harness.text()));
+    assert_eq!((plan(&harness).verdict, file_type(&harness).as_str()), (Verdict::Gpu, most.name()));
+    harness.press("Home");
+    assert_eq!(file_type(&harness), harness.host.app.request.settings.quant.unwrap().name());
+    harness.press("r e End Enter");
+    assert_eq!((harness.host.app.request.engine, file_type(&harness).as_str()), (EngineId::Mlx, "bf16"));
+    harness.press("u");
+    assert_eq!((harness.host.app.request.engine, file_type(&harness).as_str()), (EngineId::LlamaCpp, "BF16"));
+}

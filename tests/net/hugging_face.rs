@@ -1,6 +1,5 @@
 //! Hugging Face: listings, selection, errors, and the token.
 
-use plimsoll::gguf::FileType;
 use plimsoll::source::http::Secret;
 use rstest::rstest;
 use serde_json::json;
@@ -137,42 +136,4 @@ fn an_address_that_leads_elsewhere_is_refused_unasked() {
         assert!(said.contains("'..' in it leads to another path"), "{said}");
     }
     assert!(hub.seen().is_empty());
-}
-
-/// A hub with a repository of original weights, in two files.
-fn hub_of_originals() -> Server {
-    let (config, weights) = crate::original::files("qwen3 moe stacked", 2);
-    Server::start(move |seen| match seen.path.as_str() {
-        "/api/models/o/new" => {
-            let files = ["README.md", "config.json", "tokenizer.json", "consolidated.safetensors"];
-            let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
-            let siblings: Vec<_> = files.iter().chain(&shards).map(|file| json!({ "rfilename": file })).collect();
-            Reply::ok(json!({ "siblings": siblings }).to_string())
-        }
-        "/o/new/resolve/main/config.json" => Reply::ok(config.clone()),
-        "/o/new/resolve/main/model-00001-of-00002.safetensors" => file(seen, &weights[0]),
-        "/o/new/resolve/main/model-00002-of-00002.safetensors" => file(seen, &weights[1]),
-        _ => Reply::status(404),
-    })
-}
-
-#[test]
-fn a_repository_without_gguf_files_is_read_from_its_original_weights() {
-    let hub = hub_of_originals();
-    let here = TestNetwork::new(&hub.url);
-    let opened = here.load("hf://o/new").unwrap();
-    // its list, its config.json, and the header of each file
-    assert_eq!(hub.seen().len(), 4, "{:?}", hub.seen().iter().map(|seen| &seen.path).collect::<Vec<_>>());
-    let model = opened.model.as_ref().unwrap();
-    let converted = model.mlx.as_ref().unwrap().converted(&model.name).unwrap();
-    assert_eq!(
-        (converted.architecture.as_str(), converted.name.as_str(), converted.file_type),
-        ("qwen3moe", "new", Some("BF16"))
-    );
-    assert_eq!(converted.requantised(FileType::Q8_0).unwrap().file_type, Some("Q8_0"));
-    let said = TestNetwork::new(&hub.url).refused("hf://o/new:Q4_K_M");
-    assert!(said.contains("'hf://o/new --quant Q4_K_M' plans the file that can be made of them"), "{said}");
-    // without a server, what was read before
-    drop(hub);
-    assert_eq!(here.load("hf://o/new").unwrap().model.unwrap().header.tensors, model.header.tensors);
 }

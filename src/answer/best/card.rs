@@ -221,9 +221,9 @@ impl Card {
         (!each.is_empty()).then(|| format!("Changes {}.", each.join("; ")))
     }
 
-    /// Whether it is of the catalogue and no place is known that has it so.
+    /// Whether it is of the catalogue and no place is known that has it so, or of original weights.
     pub fn is_to_be_made(&self) -> bool {
-        self.request.opened.entry.is_some() && self.place.is_none()
+        self.request.model.made_of_original || self.request.opened.entry.is_some() && self.place.is_none()
     }
 
     /// `To have it: ollama pull qwen3:8b.`, or that it is to be made; none of other models.

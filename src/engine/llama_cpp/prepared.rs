@@ -122,6 +122,15 @@ impl PreparedModel {
         Ok(Self { draft: self.draft.clone(), ..changed })
     }
 
+    /// As [`Model::converted`], with what is beside it.
+    ///
+    /// # Errors
+    /// As [`Model::converted`].
+    pub fn converted(&self) -> Result<Option<Self>, ModelError> {
+        let converted = self.model.converted()?;
+        Ok(converted.map(|made| Self::from(made).with_draft(self.draft.clone())))
+    }
+
     /// The same with other values of keys in the header, with what is beside it as it was.
     ///
     /// # Errors

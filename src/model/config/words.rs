@@ -1,7 +1,7 @@
 //! The words of expressions in tables of families: keys of `config.json`, what the program takes for missing ones, and the
 //! table's own words.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::ModelConfig;
 use crate::model::expression::{self, Words};
@@ -92,16 +92,15 @@ impl<'a> LayerWords<'a> {
     }
 
     fn value(&self, path: &str) -> Option<&'a Value> {
-        let mut map: &Map<String, Value> = self.config.text();
-        let mut keys = path.split('.').peekable();
-        while let Some(key) = keys.next() {
-            let value = map.get(key).filter(|value| !value.is_null())?;
-            if keys.peek().is_none() {
-                return Some(value);
-            }
-            map = value.as_object()?;
+        let mut keys = path.split('.');
+        let mut value = self.config.text().get(keys.next()?)?;
+        for key in keys {
+            value = match value {
+                Value::Array(list) => list.get(key.parse::<usize>().ok()?)?,
+                value => value.as_object()?.get(key)?,
+            };
         }
-        None
+        Some(value).filter(|value| !value.is_null())
     }
 
     /// What config.json has under this name; a list may be a text: a list of letters.
@@ -166,6 +165,17 @@ impl<'a> LayerWords<'a> {
         }
         if let Some((key, at)) = word.split_once(".at.") {
             return Some(self.named(key)?.get(at.parse::<usize>().ok()?).map_or(0, number));
+        }
+        if let Some((key, wanted)) = word.split_once(".any.") {
+            let list = self.named(key).and_then(Value::as_array);
+            return flag(list.is_some_and(|list| list.iter().any(|value| value.as_str() == Some(wanted))));
+        }
+        if let Some(name) = word.strip_prefix("zeros.") {
+            let list = self.named(name).and_then(Value::as_array)?;
+            return i64::try_from(list.iter().take_while(|value| number(value) == 0).count()).ok();
+        }
+        if let Some(name) = word.strip_suffix(".first") {
+            return self.named(name)?.as_str()?.split(',').next()?.trim().parse().ok();
         }
         if let Some(name) = word.strip_prefix("len.") {
             return Some(self.length(name));

@@ -233,6 +233,9 @@ mod tests {
     fn every_name_is_of_one_architecture_or_has_a_condition() {
         let mut seen = BTreeSet::new();
         let repeated: Vec<_> = Family::names().filter(|(name, _)| !seen.insert(*name)).collect();
-        assert_eq!(repeated, [("NemotronHForCausalLM", "nemotron_h"), ("nemotron_h", "nemotron_h")]);
+        let of = |class: &'static str, kind, architecture| [(class, architecture), (kind, architecture)];
+        let granite = |architecture| of("GraniteMoeHybridForCausalLM", "granitemoehybrid", architecture);
+        let nemotron = of("NemotronHForCausalLM", "nemotron_h", "nemotron_h");
+        assert_eq!(repeated, [granite("granitemoe"), granite("granite"), nemotron].concat());
     }
 }

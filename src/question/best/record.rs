@@ -117,7 +117,8 @@ record! {
         /// Of a model of the catalogue, the tag in Ollama's library, or the repository on Hugging Face with the file's
         /// quantisation there, that has it so; null if none is known, and of other models.
         place: Option<&'a Place> = card.place.as_ref(),
-        /// Whether it is of the catalogue and no place is known that has it so: it is converted and quantised first.
+        /// Whether it is of the catalogue and no place is known that has it so, or of original weights: it is converted and
+        /// quantised first.
         to_be_made: bool = card.is_to_be_made(),
         /// When the first token of an answer comes; null where that cannot be known.
         first_token: Option<FirstToken> = card.first_token,

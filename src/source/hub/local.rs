@@ -40,7 +40,7 @@ fn kept(wanted: &HfReference, roots: &Roots) -> Vec<(String, StoreEntry)> {
 
 /// The folder of original weights on this machine that `wanted` means: a snapshot in Hugging Face's cache.
 pub(in crate::source) fn original(wanted: &HfReference, roots: &Roots) -> Option<PathBuf> {
-    if wanted.quant.is_some() || wanted.file.is_some() {
+    if wanted.file.is_some() {
         return None;
     }
     let revision = wanted.revision();

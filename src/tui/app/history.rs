@@ -295,6 +295,7 @@ impl App {
         self.push_undo();
         self.request.engine = choice.engine;
         choice.apply(&mut self.request.settings);
+        self.request.fit_model();
         self.replan_from_scratch();
     }
 

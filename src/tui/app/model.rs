@@ -195,7 +195,11 @@ impl App {
                 self.library.loading.state = Load::Ready;
                 let canonical = package.reference.clone().unwrap_or_else(|| self.library.loading.reference.clone());
                 package.reference = Some(canonical.clone());
-                let found = ModelLocation::by_reference(&self.library.loading.reference).of_opened(Some(&canonical));
+                let found = if package.model.made_of_original {
+                    ModelLocation::Unknown(package.model.name.clone())
+                } else {
+                    ModelLocation::by_reference(&self.library.loading.reference).of_opened(Some(&canonical))
+                };
                 match self.library.loading.start.take() {
                     Some(start) => self.open_started(package, found, &start),
                     None => self.open_with(package, Some(found), self.library.loading.ctx),
@@ -261,6 +265,7 @@ impl App {
             self.request.settings = after;
             self.notice = Some(format!("{}; u undoes it.", capitalised(&notes.join(", and "))));
         }
+        self.request.fit_model();
         self.request.plan = None;
         self.panels.cursors = Cursors::default();
         self.replan_from_scratch();

@@ -98,14 +98,24 @@ impl CurrentRequest {
         EngineVersion::of(self.engine, &self.settings)
     }
 
-    /// The opened model requantised to `quant`, or unchanged.
+    /// The opened model as the engine reads it.
+    pub(super) fn fit_model(&mut self) {
+        if let Ok(model) = self.in_quantisation(self.settings.quant) {
+            self.model = model;
+        }
+    }
+
+    /// The opened model requantised to `quant`, or unchanged; of original weights the file that the engine runs.
     pub(crate) fn in_quantisation(
         &mut self,
         quant: Option<Quantisation>,
     ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {
         match (&self.opened, quant) {
-            (Some(opened), Some(to)) => self.quantised.get(opened, to).map(Some),
-            (opened, _) => Ok(opened.clone()),
+            (Some(opened), None) if opened.mlx.is_none() || self.engine.facts().runs_safetensors => {
+                Ok(Some(Arc::clone(opened)))
+            }
+            (Some(opened), to) => self.quantised.get(opened, to).map(Some),
+            (None, _) => Ok(None),
         }
     }
 
@@ -348,22 +358,31 @@ impl<'a> KnownLimits<'a> {
     }
 }
 
-/// The requantised variants of a model.
+/// The requantised variants of a model; without a type, the GGUF file that can be made of original weights.
 #[derive(Debug, Default)]
 pub(crate) struct QuantisedModels {
     of: Option<Arc<PreparedModel>>,
-    models: Vec<(Quantisation, Arc<PreparedModel>)>,
+    models: Vec<(Option<Quantisation>, Arc<PreparedModel>)>,
 }
 
 impl QuantisedModels {
-    fn get(&mut self, opened: &Arc<PreparedModel>, to: Quantisation) -> Result<Arc<PreparedModel>, QuantiseError> {
+    fn get(
+        &mut self,
+        opened: &Arc<PreparedModel>,
+        to: Option<Quantisation>,
+    ) -> Result<Arc<PreparedModel>, QuantiseError> {
         if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, opened)) {
             *self = Self { of: Some(Arc::clone(opened)), models: Vec::new() };
         }
         if let Some((_, model)) = self.models.iter().find(|(made, _)| *made == to) {
             return Ok(Arc::clone(model));
         }
-        let model: Arc<PreparedModel> = opened.requantised(to)?.into();
+        let made = match to {
+            Some(to) => Some(opened.requantised(to)?),
+            // why there is none, the engine says
+            None => opened.converted().ok().flatten(),
+        };
+        let model = made.map_or_else(|| Arc::clone(opened), Arc::new);
         self.models.push((to, Arc::clone(&model)));
         Ok(model)
     }

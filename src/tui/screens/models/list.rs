@@ -246,7 +246,7 @@ const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
     match origin {
         ModelOrigin::Store(_) => ("●", Hue::Fine),
         ModelOrigin::Running => ("◆", Hue::Fine),
-        ModelOrigin::Repository => ("○", Hue::Fine),
+        ModelOrigin::Repository | ModelOrigin::Folder => ("○", Hue::Fine),
         ModelOrigin::Recent => ("◆", Hue::Dim),
         ModelOrigin::Catalogue => ("○", Hue::Dim),
     }
