@@ -40,30 +40,28 @@ pub fn state(plan: &Plan) -> String {
     let all = plan.layers.len();
     match plan.outcome() {
         Outcome::Vram | Outcome::Tight => margin(plan),
-        Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM; {}", in_ram(plan), margin(plan)),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM. {}", in_ram(plan), margin(plan)),
         Outcome::LayersInRam => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
                 1 => (format!("1 of {all} layers"), "is"),
                 n if n == all => (format!("all {all} layers"), "are"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
-            let parts = match (plan.cpu().ram.run, plan.cpu().ram.run_in_part) {
-                (_, Bytes::ZERO) => String::new(),
-                (run, parts) => {
-                    format!(", and {parts} of others: {run} of {} of weights run from RAM", plan.model.bytes)
-                }
+            let parts = match plan.cpu().ram.run_in_part {
+                Bytes::ZERO => String::new(),
+                parts => format!(", with {parts} of other layers' weights"),
             };
-            let room = lack_of_room(plan).map_or_else(String::new, |lack| format!("; {lack}"));
+            let room = lack_of_room(plan).map_or_else(String::new, |lack| format!(". {lack}"));
             format!("{in_ram} {verb} in RAM{parts}{room}")
         }
         Outcome::Cpu => {
             let cpu = plan.cpu();
-            format!("no GPU, so all {all} layers are in RAM: {} used of {} free", cpu.needed(), cpu.free)
+            format!("no GPU, so all {all} layers are in RAM and use {} of the {} free", cpu.needed(), cpu.free)
         }
         Outcome::FromDisk => {
             let (beyond, ram) = (plan.ram().from_disk().unwrap_or_default(), plan.ram());
             format!(
-                "RAM holds all but {beyond} of {} of mapped weights, which are read from disk again for every token",
+                "RAM holds all but {beyond} of {} of mapped weights. The rest is read from disk again for every token",
                 ram.mapped
             )
         }
@@ -106,7 +104,8 @@ fn ram_is_full(plan: &Plan) -> String {
     }
     let kept = match ram.kept {
         Bytes::ZERO => String::new(),
-        kept => format!(", and {kept} are kept for the system (--keep-ram)"),
+        kept if ram.above_kept().is_short() => format!(", less than the {kept} for the system (--keep-ram)"),
+        kept => format!(", {kept} of it for the system (--keep-ram)"),
     };
     format!(" RAM is full: {} of {} stay free{kept}.", left.left(), ram.total)
 }
@@ -159,27 +158,23 @@ pub(super) fn margin(plan: &Plan) -> String {
     let Some((tightest, headroom)) = plan.tightest_gpu() else { return "no GPU holds a layer".to_owned() };
     let Headroom { left, kept, .. } = headroom;
     let used = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).count();
-    let place = if used > 1 { format!(" on {}, the fullest GPU", tightest.id) } else { String::new() };
+    let gpu = if used > 1 { format!("{}, the fullest GPU,", tightest.id) } else { tightest.id.clone() };
     let above = headroom.above_kept();
     if above.is_short() || headroom.is_tight() {
-        let then =
-            tightest.driver.filter(|driver| driver.held().most > Bytes::ZERO).map_or_else(String::new, |driver| {
-                format!(" for {}'s {} ({})", driver.backend.name(), driver.held(), driver.known_from())
-            });
         return match (above.is_short(), left.is_short()) {
-            (_, true) => format!("{} more than is free{place}", left.lacking()),
-            (true, false) => format!("{} short of the {kept} kept free{place}; {left} left{then}", above.lacking()),
+            (_, true) => format!("{gpu} needs {} more than is free", left.lacking()),
+            (true, false) => format!("{gpu} lacks {} of the {kept} kept free", above.lacking()),
             (false, false) => {
-                let lacking = (left - headroom.driver).lacking();
-                format!("only {left} left{place}{then}, {lacking} too little")
+                let name = tightest.driver.map_or("its driver", |driver| driver.backend.name());
+                format!("{gpu} has {left} left, {} too little for {name}", (left - headroom.driver).lacking())
             }
         };
     }
     let only = if above.left() < COMFORTABLE { "only " } else { "" };
     if kept > Bytes::ZERO {
-        format!("{only}{above} above the {kept} kept free{place}")
+        format!("{gpu} has {only}{above} above the {kept} kept free")
     } else {
-        format!("{only}{above} of headroom{place}")
+        format!("{gpu} has {only}{above} of headroom")
     }
 }
 
@@ -209,14 +204,16 @@ fn driver(plan: &Plan, said: bool) -> String {
             _ => "the load may fail",
         };
         let is_tightest = plan.tightest_gpu().is_some_and(|(tightest, _)| tightest.id == id);
-        return if said && is_tightest {
-            format!(" {}.", capitalised(then))
+        return if said && is_tightest && !headroom.above_kept().is_short() {
+            format!(" {name} takes {} ({from}): {then}.", driver.held())
         } else {
-            format!(" {name} itself takes {} besides ({from}), and {id} has {left} left: {then}.", driver.held())
+            format!(" {id} has {left} left for {name}'s {} ({from}): {then}.", driver.held())
         };
     }
     let growth = driver.first_prompt(has_experts);
-    format!(" At the first prompt {name} may take up to {growth} more ({from}), and {id} has {left}.")
+    format!(
+        " The first prompt may take up to {growth} more for {name} ({from}), for which {id}'s {left} may be too little."
+    )
 }
 
 /// A sentence on layers with parts on another GPU.
@@ -350,9 +347,9 @@ fn shortage(plan: &Plan) -> String {
         }
         _ if ram.is_over() => {
             let ids = plan.gpus_in_ram();
-            let with =
-                if ids.is_empty() { String::new() } else { format!(", with what {} takes of it,", ids.join(", ")) };
-            format!("RAM{with} needs {} but has {} free{}", ram.asked, ram.free, swap(ram.swap_free))
+            let with = if ids.is_empty() { String::new() } else { format!(", {}'s share included", ids.join(", ")) };
+            let lacking = ram.asked - ram.free - ram.swap_free;
+            format!("RAM lacks {lacking} of the {} needed{with}: {} free{}", ram.asked, ram.free, swap(ram.swap_free))
         }
         (_, Some(refusal)) => refusal.trim_end().trim_end_matches('.').to_owned(),
         (_, None) => "a device needs more memory than it has".to_owned(),

@@ -99,6 +99,7 @@ pub static KEYS: &[Binding] = table! {
     Models: OnlyFitting = [ctrl('f')] "show models that fit: with layers in RAM, experts in RAM, all in VRAM / all";
     Models: OnlyKind = [ctrl('x')] "show models with experts / without / all";
     Models: OnlyModality = [ctrl('p')] "show models that read images / sounds / all";
+    Models: OnlyUse = [ctrl('t')] "show models for code / reasoning / chat / translation / documents / embeddings / all", footer 3 "use";
     Models: JudgeBy = [ctrl('n')] "judge by a longer context: 8k, 16k … / the planner's", footer 4 "context";
     Models: Renew = [key(KeyCode::F(5))] "judge by the memory that is free now";
     Models: OnlyHere = [ctrl('l')] "show only local models / all";

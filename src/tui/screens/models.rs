@@ -225,6 +225,7 @@ impl ModelBrowser {
             Command::OnlyFitting => self.only.next_fit(),
             Command::OnlyKind => self.only.next_kind(),
             Command::OnlyModality => self.only.next_modality(),
+            Command::OnlyUse => self.only.next_use(),
             Command::JudgeBy => {
                 let next = CONTEXTS.iter().find(|&&tokens| self.need.is_none_or(|need| tokens > need));
                 self.need = next.copied();
@@ -499,7 +500,7 @@ impl ModelBrowser {
     fn empty(&self, app: &App) -> &'static str {
         match (&app.library.gathered, self.hidden) {
             (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
-            (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L, ^P and ^G switch them off.",
+            (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L, ^P, ^T and ^G switch them off.",
             _ => "No models: type a name, a path or a URL.",
         }
     }

@@ -227,6 +227,39 @@ pub(crate) fn words(app: &App) -> (String, Hue, String) {
     Said::of(app).words(app)
 }
 
+/// The same in short: where all is, and how fast it is.
+pub(crate) fn short_words(app: &App) -> (String, Hue, String) {
+    let Said::Plan(plan) = Said::of(app) else { return words(app) };
+    let (sign, hue) = sign(plan.outcome());
+    let speed = app.request.speeds.as_ref().map_or_else(String::new, |speeds| {
+        let (start, full) = (speeds.start.range(), speeds.full.range().short());
+        format!("; {start}, {full} when full")
+    });
+    (format!("{sign} {}:", plan.outcome().headline()), hue, format!("{}{speed}.", verdict::state(plan)))
+}
+
+/// Adds what the panel says of the plan, all of it but the notes.
+pub(crate) fn add(app: &App, page: &mut Page) {
+    let said = Said::of(app);
+    let Said::Plan(plan) = said else {
+        let (headline, hue, text) = said.words(app);
+        page.spans("", vec![Span::new(&headline, hue.bold()), Span::from(format!(" {text}"))]);
+        return;
+    };
+    let (sign, hue) = sign(plan.outcome());
+    page.text(&format!("{sign} {}", plan.outcome().headline()), hue.bold());
+    page.text(&glance::state(plan), Hue::Text);
+    let limits = limits(app, plan);
+    for way in limits.found().map(|limits| glance::ways(plan, limits, &[])).unwrap_or_default() {
+        page.push(way);
+    }
+    let besides = glance::besides(plan, limits.found(), app.request.speeds.as_ref());
+    let spills = ram::spills(&app.request.machine, plan);
+    for sentences in std::iter::once(besides).chain(spills).filter(|sentences| !sentences.is_empty()) {
+        page.text(&sentences, Hue::Text);
+    }
+}
+
 /// The limits that the verdict names.
 fn limits<'a>(app: &'a App, plan: &Plan) -> KnownLimits<'a> {
     // in VRAM it names no limit but the context's, which holds for any context

@@ -89,7 +89,7 @@ fn picture(app: &App, plan: &Plan, remark: Option<String>, body: Rect, buffer: &
         RowWriter::new(buffer, row, 0).put(&text, theme.ink(Hue::Dim));
     }
     let below = Rect { y: above.bottom() + part_rows, height: verdict_rows, ..body };
-    let text = format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None));
+    let text = format!("{}: {}", plan.outcome().headline(), verdict::sentence(plan, None, None));
     let lines = wrap(&text, below.width);
     for (row, line) in (0..verdict_rows).zip(&lines) {
         let last = usize::from(verdict_rows) - 1;
