@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Change, Goal, KnobLimits, glance};
+use super::{Change, Goal, KnobLimits, Way, glance};
 use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
 use crate::machine::budget::Basis;
@@ -29,10 +29,10 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    let speed = speeds.map_or_else(String::new, |speeds| format!("; {speeds}"));
+    let speed = speeds.map_or_else(String::new, |speeds| format!(" It writes {speeds}."));
     let prompt = speeds.and_then(|speeds| speeds.prompt.as_ref().ok());
     let prompts = prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {}.", prompt.range()));
-    format!("{}{speed}.{}{}{}{prompts}", state(plan), at_risk(plan), help(plan, limits, speeds), besides(plan))
+    format!("{}.{speed}{}{}{}{prompts}", state(plan), at_risk(plan), help(plan, limits, speeds), besides(plan))
 }
 
 /// Where all is, as a clause.
@@ -211,9 +211,7 @@ fn driver(plan: &Plan, said: bool) -> String {
         };
     }
     let growth = driver.first_prompt(has_experts);
-    format!(
-        " The first prompt may take up to {growth} more for {name} ({from}), for which {id}'s {left} may be too little."
-    )
+    format!(" The first prompt may take up to {growth} more for {name} ({from}); {id} has {left} left.")
 }
 
 /// A sentence on layers with parts on another GPU.
@@ -283,24 +281,13 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
         (true, false) => "brings all into VRAM",
         (false, _) => brings_layers(Some(first.outcome)),
     };
-    // ways of one speed share it, and each other one has its own
-    let mut of_speeds: Vec<(String, Vec<String>)> = Vec::new();
-    for way in &limits.remedies {
-        let (speed, says) = (speed_then(way.speed, speeds), remedy(&way.change, plan, limits));
-        match of_speeds.iter_mut().find(|(known, _)| *known == speed) {
-            Some((_, ways)) => ways.push(says),
-            None => of_speeds.push((speed, vec![says])),
-        }
-    }
-    let mut clauses = of_speeds.into_iter().map(|(speed, mut ways)| {
-        let last = ways.pop().unwrap_or_default();
-        (if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) }, speed)
-    });
-    let begins =
-        clauses.next().map_or_else(String::new, |(ways, speed)| format!("{} {brings}{speed}", capitalised(&ways)));
-    let others = clauses.map(|(ways, speed)| format!("; {ways} too{speed}"));
+    let way = |way: &Way| {
+        let says = capitalised(&remedy(&way.change, plan, limits));
+        format!(" {says} {brings}{}.", speed_then(way.speed, speeds))
+    };
+    let ways: String = limits.remedies.iter().map(way).collect();
     let stays = limits.stays_free.as_ref().map_or_else(String::new, |stays| format!(" With that target {stays}."));
-    format!(" {begins}{}.{stays}", others.collect::<String>())
+    format!("{ways}{stays}")
 }
 
 /// How fast it is then, and how many times as fast as now, as the end of a clause.
@@ -340,16 +327,14 @@ fn remedy(change: &Change, plan: &Plan, limits: &KnobLimits) -> String {
 fn shortage(plan: &Plan) -> String {
     let over = plan.devices.iter().find(|device| device.is_over());
     let ram = plan.ram();
-    let swap = |bytes: Bytes| if bytes > Bytes::ZERO { format!(" and {bytes} of swap") } else { String::new() };
     match (over, &plan.refusal) {
         (Some(device), _) if device.kind == DeviceKind::Gpu => {
             format!("{} needs {} but has {} free", device.id, device.asked() + device.growth, device.free)
         }
         _ if ram.is_over() => {
             let ids = plan.gpus_in_ram();
-            let with = if ids.is_empty() { String::new() } else { format!(", {}'s share included", ids.join(", ")) };
-            let lacking = ram.asked - ram.free - ram.swap_free;
-            format!("RAM lacks {lacking} of the {} needed{with}: {} free{}", ram.asked, ram.free, swap(ram.swap_free))
+            let with = if ids.is_empty() { String::new() } else { format!(", {}'s share included", ids.join(" and ")) };
+            format!("RAM lacks {} of the {} needed{with}", ram.asked - ram.free - ram.swap_free, ram.asked)
         }
         (_, Some(refusal)) => refusal.trim_end().trim_end_matches('.').to_owned(),
         (_, None) => "a device needs more memory than it has".to_owned(),

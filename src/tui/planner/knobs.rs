@@ -78,7 +78,10 @@ fn set_to_limit(app: &mut App, goal: Goal) {
         Goal::AllLayers => (app.request.assigned_limit(knob), "all layers on GPU and enough kept free"),
         _ => (app.request.limit(knob), "all in VRAM and enough kept free"),
     };
-    match limit {
+    // without a GPU the largest that RAM holds
+    let limits = app.request.known_along(Knob::Context).found();
+    let in_ram = limits.and_then(|limits| limits.context_in_all);
+    match limit.or(in_ram.filter(|_| knob == Knob::Context && app.request.machine.gpus.is_empty())) {
         Some(most) => {
             app.set_knob(knob, most);
             if knob != app.panels.knobs.focus {

@@ -20,7 +20,7 @@ const FIGURE: u16 = 20;
 const MIN_BAR: u16 = 5;
 
 /// Widths of a short legend's columns in one row and in two.
-const COLUMNS: [[u16; 3]; 2] = [[13, 11, 12], [13, 12, 12]];
+const COLUMNS: [[u16; 3]; 2] = [[13, 11, 11], [13, 12, 11]];
 
 /// What GPUs take of a device's memory, and whether that is too much with the rest.
 #[derive(Clone, Copy)]

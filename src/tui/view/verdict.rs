@@ -90,10 +90,32 @@ pub fn draw_in(app: &App, area: Rect, form: Form, scopes: &[Scope], buffer: &mut
         } else {
             Rect { x: inner.x, width: inner.width, ..area }
         };
+        // in a short row the key alone
+        let hint = if form == Form::Bare && end_of_text(row, buffer) + 12 > row.right() { "" } else { MORE_HINT };
         let mut writer = RowWriter::new(buffer, row, 0);
-        writer.right(" ", theme.ink(Hue::Dim)).right(MORE_HINT, theme.ink(Hue::Dim));
+        writer.right(" ", theme.ink(Hue::Dim)).right(hint, theme.ink(Hue::Dim));
         writer.right(&key, theme.bold(Hue::Text)).right(" ", theme.ink(Hue::Dim));
+        if form != Form::Bare {
+            go_on(Rect { y: inner.bottom() - 1, height: 1, ..inner }, theme, buffer);
+        }
     }
+}
+
+/// Marks a row whose sentence goes on below it, where there is no room.
+fn go_on(row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let cells = row.intersection(buffer.area);
+    let end = end_of_text(row, buffer);
+    if end > cells.left() && buffer[(end - 1, cells.y)].symbol() != "." {
+        let x = (end + 1).min(cells.right() - 1);
+        RowWriter::new(buffer, Rect { x, width: 1, ..cells }, 0).put("…", theme.ink(Hue::Dim));
+    }
+}
+
+/// The column after the last letter of a row; its first where it is blank.
+fn end_of_text(row: Rect, buffer: &Buffer) -> u16 {
+    let cells = row.intersection(buffer.area);
+    let is_blank = |x: &u16| buffer[(*x, cells.y)].symbol().trim().is_empty();
+    (cells.left()..cells.right()).rev().find(|x| !is_blank(x)).map_or(cells.left(), |last| last + 1)
 }
 
 /// Where the text of the panel is.

@@ -90,7 +90,15 @@ fn picture(app: &App, plan: &Plan, remark: Option<String>, body: Rect, buffer: &
     }
     let below = Rect { y: above.bottom() + part_rows, height: verdict_rows, ..body };
     let text = format!("{}: {}", plan.outcome().headline(), verdict::sentence(plan, None, None));
-    let lines = wrap(&text, below.width);
+    // whole sentences, as many as there is room for
+    let mut said = text.as_str();
+    let mut lines = wrap(said, below.width);
+    while lines.len() > usize::from(verdict_rows)
+        && let Some((before, _)) = said.rsplit_once(". ")
+    {
+        said = before;
+        lines = wrap(&format!("{said}."), below.width);
+    }
     for (row, line) in (0..verdict_rows).zip(&lines) {
         let last = usize::from(verdict_rows) - 1;
         let line = if usize::from(row) == last { &lines[last..].join(" ") } else { line };
