@@ -168,11 +168,13 @@ impl Plan {
     }
 
     /// What `device` has left above what must stay free there, which screens and answers call its headroom: of a GPU with
-    /// layers less what its driver takes too; of RAM with free swap, and less what is kept for the system.
+    /// layers less what its driver takes too; of RAM less what is kept for the system, of which free swap may take some.
     pub fn headroom(&self, device: usize) -> Difference {
         let (own, found) = (self.devices.get(device), self.headrooms().get(device).copied());
         match (own, found) {
-            (Some(cpu), _) if cpu.kind == DeviceKind::Cpu => self.ram().above_kept() - cpu.reserved(),
+            (Some(cpu), _) if cpu.kind == DeviceKind::Cpu => {
+                self.ram().left().min(self.ram().above_kept()) - cpu.reserved()
+            }
             (Some(gpu), Some(headroom)) if !gpu.layers.is_empty() => headroom.above(),
             (_, Some(headroom)) => headroom.above_kept(),
             (_, None) => Difference(0),

@@ -78,6 +78,17 @@ pub fn at_risk(plan: &Plan) -> String {
     }
 }
 
+/// How far the context can grow, as sentences; nothing where less would have to do.
+pub fn growth(plan: &Plan, limits: &KnobLimits) -> String {
+    match plan.outcome() {
+        Outcome::Vram | Outcome::Tight | Outcome::PartsInRam | Outcome::ExpertsInRam => {
+            context_growth(plan, Some(limits))
+        }
+        Outcome::Cpu => context_with_ram(plan, Some(limits)),
+        Outcome::LayersInRam | Outcome::FromDisk | Outcome::DoesNotFit => String::new(),
+    }
+}
+
 /// Sentences on what would help, and on how far the context can grow.
 fn help(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
     match plan.outcome() {

@@ -230,7 +230,7 @@ fn list(plan: &Plan, style: &Style, page: &mut Page) {
     for (at, device) in plan.devices.iter().enumerate() {
         page.spans(&format!("{:<ID$}", device.id), vec![short_name(&device.label()).into()]);
         page.line(below(at, device, plan, style));
-        let mut of = facts("", &[device.weights, device.cache, device.graph, device.reserved(), device.free]);
+        let mut of = facts("", &[device.weights, device.cache, device.graph, kept(plan, device), device.free]);
         of.push(format!("headroom {}", signed(plan.headroom(at))));
         page.spans(&indent, vec![joined(of).into()]);
         for (part, memory) in parts(plan, at) {
@@ -252,7 +252,7 @@ fn table(plan: &Plan, style: &Style, page: &mut Page) {
     page.line([head].into_iter().chain(titles).collect());
     for (at, device) in plan.devices.iter().enumerate() {
         let head = format!("{:<ID$}{:<name$}", device.id, cell(short_name(&device.label()), name - 1));
-        let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free].map(column);
+        let amounts = [device.weights, device.cache, device.graph, kept(plan, device), device.free].map(column);
         let left = plan.headroom(at);
         let hue = if left.is_short() { Hue::Over } else { Hue::Text };
         let left = Span::new(&format!("{:>AMOUNT$}", signed(left)), hue);
@@ -267,6 +267,12 @@ fn table(plan: &Plan, style: &Style, page: &mut Page) {
     let totals = plan.totals;
     let sums = [totals.weights, totals.cache, totals.graph].map(column).concat();
     page.line(vec![format!("{:<width$}{sums}   {} total", "all", amount(totals.all), width = ID + name).into()]);
+}
+
+/// What is kept free of a device: by the engine, and of RAM for the system.
+fn kept(plan: &Plan, device: &DevicePlan) -> Bytes {
+    let for_system = if device.kind == DeviceKind::Cpu { plan.ram().kept } else { Bytes::ZERO };
+    device.reserved() + for_system
 }
 
 /// What each part of the plan takes on device `at`, if there are several parts.

@@ -13,6 +13,9 @@ use super::glance::{ASKED, Asked};
 /// Words of a sentence with a figure, at most.
 const WORDS: usize = 25;
 
+/// What is assumed that a desktop takes besides.
+const DESKTOP: u64 = 256 << 20;
+
 /// A plan with what its JSON says.
 struct Case<'a> {
     asked: &'a Asked,
@@ -146,7 +149,9 @@ impl<'a> Case<'a> {
     fn least_spare(&self) -> (String, i64, &Value) {
         let used = self.devices().iter().filter(|device| device["kind"] == "gpu" && length(&device["layers"]) > 0);
         let spare = |device: &&Value| {
-            self.left(device) - i64::try_from(self.driver(device)[1] + self.first_prompt(device)).unwrap()
+            let at = self.devices().iter().position(|one| one["id"] == device["id"]).unwrap();
+            let desktop = if self.asked.request.machine.gpus[at].shows_desktop() { DESKTOP } else { 0 };
+            self.left(device) - i64::try_from(self.driver(device)[1] + self.first_prompt(device) + desktop).unwrap()
         };
         let device = used.min_by_key(spare).unwrap();
         (device["id"].as_str().unwrap().to_owned(), spare(&device), device)

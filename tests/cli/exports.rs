@@ -156,7 +156,10 @@ fn what_starts_a_model_of_the_catalogue_ends_with_how_to_have_it() {
     }
     for format in ["llama-server", "compose", "k8s"] {
         let said = last("catalogue:qwen3-14b", format, &[]);
-        assert!(said.starts_with("# to have the model: ollama pull qwen3:14b; where its file is: "), "{format}: {said}");
+        assert!(
+            said.starts_with("# to have the model: ollama pull qwen3:14b; where its file is: "),
+            "{format}: {said}"
+        );
     }
     let nowhere = last("catalogue:qwen3-14b", "modelfile", &["--quant", "IQ3_M"]);
     assert_eq!(nowhere, "# no place is known that has the model in this quantisation");

@@ -105,7 +105,7 @@ pub fn draw_in(app: &App, area: Rect, form: Form, scopes: &[Scope], buffer: &mut
 fn go_on(row: Rect, theme: Theme, buffer: &mut Buffer) {
     let cells = row.intersection(buffer.area);
     let end = end_of_text(row, buffer);
-    if end > cells.left() && buffer[(end - 1, cells.y)].symbol() != "." {
+    if !cells.is_empty() && end > cells.left() && buffer[(end - 1, cells.y)].symbol() != "." {
         let x = (end + 1).min(cells.right() - 1);
         RowWriter::new(buffer, Rect { x, width: 1, ..cells }, 0).put("…", theme.ink(Hue::Dim));
     }
@@ -114,8 +114,9 @@ fn go_on(row: Rect, theme: Theme, buffer: &mut Buffer) {
 /// The column after the last letter of a row; its first where it is blank.
 fn end_of_text(row: Rect, buffer: &Buffer) -> u16 {
     let cells = row.intersection(buffer.area);
+    let columns = if cells.is_empty() { 0..0 } else { cells.left()..cells.right() };
     let is_blank = |x: &u16| buffer[(*x, cells.y)].symbol().trim().is_empty();
-    (cells.left()..cells.right()).rev().find(|x| !is_blank(x)).map_or(cells.left(), |last| last + 1)
+    columns.rev().find(|x| !is_blank(x)).map_or(cells.left(), |last| last + 1)
 }
 
 /// Where the text of the panel is.
@@ -275,7 +276,9 @@ pub(crate) fn add(app: &App, page: &mut Page) {
     for way in limits.found().map(|limits| glance::ways(plan, limits, &[])).unwrap_or_default() {
         page.push(way);
     }
+    let growth = limits.found().map(|limits| verdict::growth(plan, limits)).unwrap_or_default();
     let besides = glance::besides(plan, limits.found(), app.request.speeds.as_ref());
+    let besides = format!("{} {besides}", growth.trim()).trim().to_owned();
     let spills = ram::spills(&app.request.machine, plan);
     for sentences in std::iter::once(besides).chain(spills).filter(|sentences| !sentences.is_empty()) {
         page.text(&sentences, Hue::Text);

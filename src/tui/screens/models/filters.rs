@@ -110,6 +110,11 @@ impl Filter {
     }
 }
 
+/// How many models the filters hide.
+fn hidden(count: usize) -> String {
+    format!("{count} hidden")
+}
+
 impl ModelBrowser {
     /// The filters, from left to right, and their places in the bar `row`.
     fn filters(&self, row: Rect) -> [(Filter, Rect); 8] {
@@ -148,7 +153,9 @@ impl ModelBrowser {
             filter("^S", &order, &short_order, None, Command::Sort),
         ];
         // where there is no room for all, what is off keeps its key alone, so that what is set is never hidden
-        let too_wide = |filters: &[Filter]| filters.iter().map(|one| one.cells() + 2).sum::<u16>() > row.width + 2;
+        let hidden = if self.hidden > 0 { width(&hidden(self.hidden)) + 2 } else { 0 };
+        let too_wide =
+            |filters: &[Filter]| filters.iter().map(|one| one.cells() + 2).sum::<u16>() + hidden > row.width + 2;
         for at in (0..filters.len()).rev() {
             let is_off = filters[at].on == Some(false) || is_default && filters[at].command == Command::Sort;
             if is_off && too_wide(&filters) {
@@ -188,7 +195,7 @@ impl ModelBrowser {
         }
         let rest = Rect { x: end, width: row.right().saturating_sub(end), ..row };
         if self.hidden > 0 {
-            RowWriter::new(buffer, rest, 0).right(&format!("{} hidden", self.hidden), theme.ink(Hue::Cache));
+            RowWriter::new(buffer, rest, 0).right(&hidden(self.hidden), theme.ink(Hue::Cache));
             return;
         }
         let description = ["context: the most with all in VRAM"];
