@@ -216,6 +216,7 @@ impl ExportFormat {
             return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
         }
         let published = input.location.published(input.request);
+        let last = self.how_to_have(input, published.as_ref()).map_or_else(String::new, |line| comment(&line));
         let found = ExportInput { location: published.as_ref().unwrap_or(input.location), ..*input };
         if input.request.model.mlx.is_some() && matches!(self, Self::LlamaServer | Self::Compose | Self::Kubernetes) {
             return if self == Self::LlamaServer { mlx::command(input) } else { Err(mlx::NO_CONTAINER.to_owned()) };
@@ -242,7 +243,29 @@ impl ExportFormat {
             Self::Markdown => markdown::plan(input.plan, &caption()),
             Self::Svg => svg::plan(input.plan, &caption()),
             Self::GgufHeader => return Err("it is no text: name a new file with --output".to_owned()),
-        })
+        } + &last)
+    }
+
+    /// The last line of what starts a model of the catalogue: how to have its file; none where the text itself fetches it, or is
+    /// no start.
+    fn how_to_have(self, input: &ExportInput<'_>, published: Option<&ModelLocation>) -> Option<String> {
+        let is_by_ollama = matches!(self, Self::Modelfile | Self::Environment | Self::Systemd | Self::OllamaStart);
+        let is_by_server = matches!(self, Self::LlamaServer | Self::Compose | Self::Kubernetes);
+        let is_of_catalogue =
+            input.request.opened.entry.is_some() && matches!(input.location, ModelLocation::Unknown(_));
+        match published {
+            Some(ModelLocation::Ollama(tag)) if is_by_ollama => Some(format!("to have the model: ollama pull {tag}")),
+            Some(ModelLocation::Ollama(tag)) if is_by_server => {
+                Some(format!("to have the model: ollama pull {tag}; where its file is: ollama show --modelfile {tag}"))
+            }
+            Some(ModelLocation::HuggingFace(name)) if is_by_ollama => {
+                Some(format!("to have the model: ollama pull hf.co/{name}"))
+            }
+            None if is_of_catalogue && (is_by_ollama || is_by_server) => {
+                Some("no place is known that has the model in this quantisation".to_owned())
+            }
+            _ => None,
+        }
     }
 }
 

@@ -32,7 +32,7 @@ use serde::Serialize;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::{Model, ModelSummary};
 use crate::settings::{EngineId, InEffect};
-use crate::units::Bytes;
+use crate::units::{Bytes, Difference};
 
 pub use device::{DevicePlan, InRam};
 pub use graph::{Branch, GraphPlan, GraphSize, GraphUse, Symbol, Term};
@@ -165,6 +165,20 @@ impl Plan {
     /// What is left on each device, in their order.
     pub fn headrooms(&self) -> Vec<Headroom> {
         headrooms(&self.devices)
+    }
+
+    /// What `device` has left above what must stay free there, which screens and answers call its headroom: of a GPU with
+    /// layers less what its driver takes too; of RAM less what is kept for the system, of which free swap may take some.
+    pub fn headroom(&self, device: usize) -> Difference {
+        let (own, found) = (self.devices.get(device), self.headrooms().get(device).copied());
+        match (own, found) {
+            (Some(cpu), _) if cpu.kind == DeviceKind::Cpu => {
+                self.ram().left().min(self.ram().above_kept()) - cpu.reserved()
+            }
+            (Some(gpu), Some(headroom)) if !gpu.layers.is_empty() => headroom.above(),
+            (_, Some(headroom)) => headroom.above_kept(),
+            (_, None) => Difference(0),
+        }
     }
 
     /// The GPU with layers that has the least memory left above what must stay free, and its headroom.

@@ -47,7 +47,9 @@ impl fmt::Display for Bytes {
             // 1023.95 MiB and more would round to "1024.0 MiB"
             n if n >= GIB - MIB / 20 => format!("{:.1} GiB", n as f64 / GIB as f64),
             n if n >= 10 * MIB => format!("{:.0} MiB", n as f64 / MIB as f64),
-            n if n >= MIB / 10 => format!("{:.1} MiB", n as f64 / MIB as f64),
+            // 1023.5 KiB and more would round to "1024 KiB"
+            n if n >= MIB - KIB / 2 => format!("{:.1} MiB", n as f64 / MIB as f64),
+            n if n >= 100 * KIB => format!("{:.0} KiB", n as f64 / KIB as f64),
             n if n >= KIB => format!("{:.1} KiB", n as f64 / KIB as f64),
             n => format!("{n} B"),
         };

@@ -10,6 +10,7 @@ mod one_outcome;
 mod one_pool;
 mod place;
 mod ram;
+mod sentences;
 mod several;
 mod tensors;
 mod together;

@@ -168,7 +168,7 @@ fn tab_cycles_and_i_explains_the_focused_panel() {
     for (panel, words) in [
         (Panel::Knobs, "Context size in tokens"),
         (Panel::Layers, "attn_q.weight"),
-        (Panel::Memory, "Reserved by the engine"),
+        (Panel::Memory, "Kept free by the engine"),
         (Panel::Graph, "Confidence"),
     ] {
         assert_eq!(harness.host.app.panels.focus, panel);

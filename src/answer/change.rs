@@ -266,9 +266,9 @@ impl Change {
             Self::FitTarget(_) => {
                 let by_variable = request.engine.facts().starts_llama_server;
                 let variable = Flag::FitTarget.row().variables.first().filter(|_| by_variable);
-                let by_variable = variable.map(|variable| format!("its variable for Ollama is {}", variable.name));
+                let by_variable = variable.map(|variable| format!("Its variable for Ollama is {}", variable.name));
                 let stays = margin::what_stays(request, &then.devices);
-                stays.into_iter().chain(by_variable).reduce(|one, other| format!("{one}; {other}"))
+                stays.into_iter().chain(by_variable).reduce(|one, other| format!("{one}. {other}"))
             }
             Self::CacheRam(_) => Some("fewer prompts are kept, and others are read again".to_owned()),
             Self::Checkpoints(_) => Some("prompts that differ early are read again from further back".to_owned()),

@@ -129,7 +129,7 @@ pub fn compare(compared: &[Option<ComparedPlan<'_>>]) -> Vec<ComparisonGroup> {
     let mut memory = vec![
         row("weights", &|plan| ComparedValue::Size(plan.totals.weights)),
         row("cache", &|plan| ComparedValue::Size(plan.totals.cache)),
-        row("graph", &|plan| ComparedValue::Size(plan.totals.graph)),
+        row("compute", &|plan| ComparedValue::Size(plan.totals.graph)),
         row("on GPU", &|plan| ComparedValue::Size(plan.totals.gpu)),
         row("in RAM", &|plan| ComparedValue::Size(plan.totals.cpu)),
     ];

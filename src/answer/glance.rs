@@ -50,7 +50,7 @@ impl Figures {
             start: speeds.map(|speeds| speeds.start.range()),
             full: speeds.map(|speeds| speeds.full.range()),
             largest,
-            headroom: if has_gpus { of_gpus } else { Some(plan.ram().above_kept()) },
+            headroom: if has_gpus { of_gpus } else { plan.devices.len().checked_sub(1).map(|ram| plan.headroom(ram)) },
         }
     }
 }

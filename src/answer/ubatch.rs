@@ -33,7 +33,7 @@ impl std::fmt::Display for LargerUbatch {
         write!(f, "ubatch {}: prompts {:.1} times as fast", self.ubatch, self.times)?;
         let (now, then) = self.in_ram;
         match then.saturating_sub(now) {
-            0 => write!(f, ", {} more for the compute graph", self.graph),
+            0 => write!(f, ", {} more for compute buffers", self.graph),
             1 => f.write_str(", one more layer's experts in RAM"),
             more => write!(f, ", {more} more layers' experts in RAM"),
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Change, Goal, KnobLimits, glance};
+use super::{Change, Goal, KnobLimits, Way, glance};
 use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
 use crate::machine::budget::Basis;
@@ -29,10 +29,10 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    let speed = speeds.map_or_else(String::new, |speeds| format!("; {speeds}"));
+    let speed = speeds.map_or_else(String::new, |speeds| format!(" It writes {speeds}."));
     let prompt = speeds.and_then(|speeds| speeds.prompt.as_ref().ok());
     let prompts = prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {}.", prompt.range()));
-    format!("{}{speed}.{}{}{}{prompts}", state(plan), at_risk(plan), help(plan, limits, speeds), besides(plan))
+    format!("{}.{speed}{}{}{}{prompts}", state(plan), at_risk(plan), help(plan, limits, speeds), besides(plan))
 }
 
 /// Where all is, as a clause.
@@ -40,30 +40,28 @@ pub fn state(plan: &Plan) -> String {
     let all = plan.layers.len();
     match plan.outcome() {
         Outcome::Vram | Outcome::Tight => margin(plan),
-        Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM; {}", in_ram(plan), margin(plan)),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM. {}", in_ram(plan), margin(plan)),
         Outcome::LayersInRam => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
                 1 => (format!("1 of {all} layers"), "is"),
                 n if n == all => (format!("all {all} layers"), "are"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
-            let parts = match (plan.cpu().ram.run, plan.cpu().ram.run_in_part) {
-                (_, Bytes::ZERO) => String::new(),
-                (run, parts) => {
-                    format!(", and {parts} of others: {run} of {} of weights run from RAM", plan.model.bytes)
-                }
+            let parts = match plan.cpu().ram.run_in_part {
+                Bytes::ZERO => String::new(),
+                parts => format!(", with {parts} of other layers' weights"),
             };
-            let room = lack_of_room(plan).map_or_else(String::new, |lack| format!("; {lack}"));
+            let room = lack_of_room(plan).map_or_else(String::new, |lack| format!(". {lack}"));
             format!("{in_ram} {verb} in RAM{parts}{room}")
         }
         Outcome::Cpu => {
             let cpu = plan.cpu();
-            format!("no GPU, so all {all} layers are in RAM: {} used of {} free", cpu.needed(), cpu.free)
+            format!("no GPU, so all {all} layers are in RAM and use {} of the {} free", cpu.needed(), cpu.free)
         }
         Outcome::FromDisk => {
             let (beyond, ram) = (plan.ram().from_disk().unwrap_or_default(), plan.ram());
             format!(
-                "RAM holds all but {beyond} of {} of mapped weights, which are read from disk again for every token",
+                "RAM holds all but {beyond} of {} of mapped weights. The rest is read from disk again for every token",
                 ram.mapped
             )
         }
@@ -77,6 +75,17 @@ pub fn at_risk(plan: &Plan) -> String {
         Outcome::Vram | Outcome::Tight | Outcome::PartsInRam | Outcome::ExpertsInRam => driver(plan, true),
         Outcome::LayersInRam => driver(plan, lack_of_room(plan).is_some()),
         Outcome::Cpu | Outcome::FromDisk | Outcome::DoesNotFit => String::new(),
+    }
+}
+
+/// How far the context can grow, as sentences; nothing where less would have to do.
+pub fn growth(plan: &Plan, limits: &KnobLimits) -> String {
+    match plan.outcome() {
+        Outcome::Vram | Outcome::Tight | Outcome::PartsInRam | Outcome::ExpertsInRam => {
+            context_growth(plan, Some(limits))
+        }
+        Outcome::Cpu => context_with_ram(plan, Some(limits)),
+        Outcome::LayersInRam | Outcome::FromDisk | Outcome::DoesNotFit => String::new(),
     }
 }
 
@@ -106,7 +115,8 @@ fn ram_is_full(plan: &Plan) -> String {
     }
     let kept = match ram.kept {
         Bytes::ZERO => String::new(),
-        kept => format!(", and {kept} are kept for the system (--keep-ram)"),
+        kept if ram.above_kept().is_short() => format!(", less than the {kept} for the system (--keep-ram)"),
+        kept => format!(", {kept} of it for the system (--keep-ram)"),
     };
     format!(" RAM is full: {} of {} stay free{kept}.", left.left(), ram.total)
 }
@@ -159,27 +169,23 @@ pub(super) fn margin(plan: &Plan) -> String {
     let Some((tightest, headroom)) = plan.tightest_gpu() else { return "no GPU holds a layer".to_owned() };
     let Headroom { left, kept, .. } = headroom;
     let used = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).count();
-    let place = if used > 1 { format!(" on {}, the fullest GPU", tightest.id) } else { String::new() };
+    let gpu = if used > 1 { format!("{}, the fullest GPU,", tightest.id) } else { tightest.id.clone() };
     let above = headroom.above_kept();
     if above.is_short() || headroom.is_tight() {
-        let then =
-            tightest.driver.filter(|driver| driver.held().most > Bytes::ZERO).map_or_else(String::new, |driver| {
-                format!(" for {}'s {} ({})", driver.backend.name(), driver.held(), driver.known_from())
-            });
         return match (above.is_short(), left.is_short()) {
-            (_, true) => format!("{} more than is free{place}", left.lacking()),
-            (true, false) => format!("{} short of the {kept} kept free{place}; {left} left{then}", above.lacking()),
+            (_, true) => format!("{gpu} needs {} more than is free", left.lacking()),
+            (true, false) => format!("{gpu} lacks {} of the {kept} kept free", above.lacking()),
             (false, false) => {
-                let lacking = (left - headroom.driver).lacking();
-                format!("only {left} left{place}{then}, {lacking} too little")
+                let name = tightest.driver.map_or("its driver", |driver| driver.backend.name());
+                format!("{gpu} has {left} left, {} too little for {name}", (left - headroom.driver).lacking())
             }
         };
     }
     let only = if above.left() < COMFORTABLE { "only " } else { "" };
     if kept > Bytes::ZERO {
-        format!("{only}{above} above the {kept} kept free{place}")
+        format!("{gpu} has {only}{above} above the {kept} kept free")
     } else {
-        format!("{only}{above} of headroom{place}")
+        format!("{gpu} has {only}{above} of headroom")
     }
 }
 
@@ -209,14 +215,14 @@ fn driver(plan: &Plan, said: bool) -> String {
             _ => "the load may fail",
         };
         let is_tightest = plan.tightest_gpu().is_some_and(|(tightest, _)| tightest.id == id);
-        return if said && is_tightest {
-            format!(" {}.", capitalised(then))
+        return if said && is_tightest && !headroom.above_kept().is_short() {
+            format!(" {name} takes {} ({from}): {then}.", driver.held())
         } else {
-            format!(" {name} itself takes {} besides ({from}), and {id} has {left} left: {then}.", driver.held())
+            format!(" {id} has {left} left for {name}'s {} ({from}): {then}.", driver.held())
         };
     }
     let growth = driver.first_prompt(has_experts);
-    format!(" At the first prompt {name} may take up to {growth} more ({from}), and {id} has {left}.")
+    format!(" The first prompt may take up to {growth} more for {name} ({from}); {id} has {left} left.")
 }
 
 /// A sentence on layers with parts on another GPU.
@@ -286,24 +292,13 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
         (true, false) => "brings all into VRAM",
         (false, _) => brings_layers(Some(first.outcome)),
     };
-    // ways of one speed share it, and each other one has its own
-    let mut of_speeds: Vec<(String, Vec<String>)> = Vec::new();
-    for way in &limits.remedies {
-        let (speed, says) = (speed_then(way.speed, speeds), remedy(&way.change, plan, limits));
-        match of_speeds.iter_mut().find(|(known, _)| *known == speed) {
-            Some((_, ways)) => ways.push(says),
-            None => of_speeds.push((speed, vec![says])),
-        }
-    }
-    let mut clauses = of_speeds.into_iter().map(|(speed, mut ways)| {
-        let last = ways.pop().unwrap_or_default();
-        (if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) }, speed)
-    });
-    let begins =
-        clauses.next().map_or_else(String::new, |(ways, speed)| format!("{} {brings}{speed}", capitalised(&ways)));
-    let others = clauses.map(|(ways, speed)| format!("; {ways} too{speed}"));
+    let way = |way: &Way| {
+        let says = capitalised(&remedy(&way.change, plan, limits));
+        format!(" {says} {brings}{}.", speed_then(way.speed, speeds))
+    };
+    let ways: String = limits.remedies.iter().map(way).collect();
     let stays = limits.stays_free.as_ref().map_or_else(String::new, |stays| format!(" With that target {stays}."));
-    format!(" {begins}{}.{stays}", others.collect::<String>())
+    format!("{ways}{stays}")
 }
 
 /// How fast it is then, and how many times as fast as now, as the end of a clause.
@@ -343,16 +338,14 @@ fn remedy(change: &Change, plan: &Plan, limits: &KnobLimits) -> String {
 fn shortage(plan: &Plan) -> String {
     let over = plan.devices.iter().find(|device| device.is_over());
     let ram = plan.ram();
-    let swap = |bytes: Bytes| if bytes > Bytes::ZERO { format!(" and {bytes} of swap") } else { String::new() };
     match (over, &plan.refusal) {
         (Some(device), _) if device.kind == DeviceKind::Gpu => {
             format!("{} needs {} but has {} free", device.id, device.asked() + device.growth, device.free)
         }
         _ if ram.is_over() => {
             let ids = plan.gpus_in_ram();
-            let with =
-                if ids.is_empty() { String::new() } else { format!(", with what {} takes of it,", ids.join(", ")) };
-            format!("RAM{with} needs {} but has {} free{}", ram.asked, ram.free, swap(ram.swap_free))
+            let with = if ids.is_empty() { String::new() } else { format!(", {}'s share included", ids.join(" and ")) };
+            format!("RAM lacks {} of the {} needed{with}", ram.asked - ram.free - ram.swap_free, ram.asked)
         }
         (_, Some(refusal)) => refusal.trim_end().trim_end_matches('.').to_owned(),
         (_, None) => "a device needs more memory than it has".to_owned(),

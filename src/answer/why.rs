@@ -89,8 +89,8 @@ pub fn memory_users(plan: &Plan) -> Vec<MemoryUser> {
         for part in &plan.parts {
             let memory = part.devices.get(at).copied().unwrap_or_default();
             let (whose, graph) = match part.kind {
-                PartKind::Model => (layers.clone(), "compute graph".to_owned()),
-                beside => (format!("the {}", beside.title()), format!("compute graph of the {}", beside.title())),
+                PartKind::Model => (layers.clone(), "compute buffer".to_owned()),
+                beside => (format!("the {}", beside.title()), format!("compute buffer of the {}", beside.title())),
             };
             users.extend([
                 (format!("weights of {whose}"), memory.weights),
@@ -98,7 +98,7 @@ pub fn memory_users(plan: &Plan) -> Vec<MemoryUser> {
                 (graph, memory.graph),
             ]);
         }
-        users.extend(gpu.reserves.iter().map(|reserve| (format!("reserved: {}", reserve.name), reserve.bytes)));
+        users.extend(gpu.reserves.iter().map(|reserve| (reserve.name.to_owned(), reserve.bytes)));
         users.retain(|&(_, bytes)| bytes > Bytes::ZERO);
         users.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
         let device = gpu.id.clone();
@@ -250,21 +250,21 @@ impl Inequality {
         let mut placed = (before.len(), placed_bytes);
         let kept = if let Some((list, graph)) = prefixes().find_map(|list| Some((list, explains(list)?))) {
             let name = match graph {
-                bytes if bytes == plan.graph.in_force().bytes => "graph",
-                bytes if bytes == plan.graph.partial.bytes => "partial graph",
-                bytes if bytes == plan.graph.full.bytes => "full graph",
-                _ => "graph",
+                bytes if bytes == plan.graph.in_force().bytes => "compute buffer",
+                bytes if bytes == plan.graph.partial.bytes => "partial compute buffer",
+                bytes if bytes == plan.graph.full.bytes => "full compute buffer",
+                _ => "compute buffer",
             };
             kept(list, name, graph)
         } else if let Some(list) = prefixes().find(|list| left(list) >= room && !in_part) {
-            kept(list, "graph and related buffers", left(list) - room)
+            kept(list, "compute buffer and related ones", left(list) - room)
         } else {
             // earlier layers had other parts on this GPU when this layer was tried
             let list = prefixes().find(|list| before_layers(list) >= room)?;
             placed = (0, Bytes::ZERO);
             let name = match before.len() {
-                1 => "graph and 1 layer (partial at that point)".to_owned(),
-                n => format!("graph and {n} layers (some partial)"),
+                1 => "compute buffer and 1 layer (partial at that point)".to_owned(),
+                n => format!("compute buffer and {n} layers (some partial)"),
             };
             kept(list, &name, before_layers(list) - room)
         };

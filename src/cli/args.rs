@@ -144,7 +144,7 @@ pub(super) struct PlanArgs {
     /// which is saved with a machine that has a name. With --turn, of its prompt; else of one of 4096 tokens.
     #[arg(long, value_name = "TOKENS/S", value_parser = value::speed, help_heading = "Output")]
     pub(super) measured_prompt: Option<f64>,
-    /// Also show the compute graph that is not in use.
+    /// Also show the compute buffer that is not in use.
     #[arg(long, help_heading = "Output")]
     pub(super) verbose: bool,
     /// Also say what the releases of llama.cpp just before and after would take.

@@ -27,7 +27,7 @@ use crate::question::why::arguments::WhyArgs;
 use crate::teach::Tab;
 
 /// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and
-/// the compute graph cost.
+/// the compute buffers cost.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = examples::EXAMPLES, args_conflicts_with_subcommands = true)]
 #[command(max_term_width = 100)]

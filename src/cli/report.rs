@@ -155,7 +155,7 @@ fn amount(bytes: Bytes) -> String {
     }
 }
 
-const COLUMNS: [&str; 6] = ["weights", "cache", "graph", "reserved", "free", "left"];
+const COLUMNS: [&str; 6] = ["weights", "cache", "compute", "kept", "free", "headroom"];
 /// Widths of the device column and of one amount.
 const ID: usize = 6;
 const AMOUNT: usize = 10;
@@ -187,7 +187,7 @@ fn shared(plan: &Plan, page: &mut Page) {
     let left =
         if ram.left().is_short() { format!("{} short", ram.left().lacking()) } else { format!("{} left", ram.left()) };
     let text = format!(
-        "one memory: {} {who} RAM, and {what} in it: {} of it for GPUs and {} for the CPU, of {} free; {left}",
+        "unified memory: {} {who} RAM, and {what} in it: {} of it for GPUs and {} for the CPU, of {} free; {left}",
         ids.join(", "),
         ram.by_gpus,
         ram.asked - ram.by_gpus,
@@ -227,11 +227,11 @@ fn list(plan: &Plan, style: &Style, page: &mut Page) {
         COLUMNS.into_iter().zip(amounts).map(|(column, bytes)| format!("{of}{column} {}", amount(*bytes))).collect()
     };
     page.line(vec![Span::new("Devices", Hue::Text.bold())]);
-    for (at, (device, headroom)) in plan.devices.iter().zip(plan.headrooms()).enumerate() {
+    for (at, device) in plan.devices.iter().enumerate() {
         page.spans(&format!("{:<ID$}", device.id), vec![short_name(&device.label()).into()]);
         page.line(below(at, device, plan, style));
-        let mut of = facts("", &[device.weights, device.cache, device.graph, device.reserved(), device.free]);
-        of.push(format!("left {}", signed(headroom.above_kept())));
+        let mut of = facts("", &[device.weights, device.cache, device.graph, kept(plan, device), device.free]);
+        of.push(format!("headroom {}", signed(plan.headroom(at))));
         page.spans(&indent, vec![joined(of).into()]);
         for (part, memory) in parts(plan, at) {
             let own = facts(&format!("{} ", part.name()), &[memory.weights, memory.cache, memory.graph]);
@@ -250,10 +250,10 @@ fn table(plan: &Plan, style: &Style, page: &mut Page) {
     let titles = COLUMNS.into_iter().zip(hues).map(|(title, hue)| Span::new(&format!("{title:>AMOUNT$}"), hue));
     let head = Span::new(&format!("{:<width$}", "Devices", width = ID + name), Hue::Text.bold());
     page.line([head].into_iter().chain(titles).collect());
-    for (at, (device, headroom)) in plan.devices.iter().zip(plan.headrooms()).enumerate() {
+    for (at, device) in plan.devices.iter().enumerate() {
         let head = format!("{:<ID$}{:<name$}", device.id, cell(short_name(&device.label()), name - 1));
-        let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free].map(column);
-        let left = headroom.above_kept();
+        let amounts = [device.weights, device.cache, device.graph, kept(plan, device), device.free].map(column);
+        let left = plan.headroom(at);
         let hue = if left.is_short() { Hue::Over } else { Hue::Text };
         let left = Span::new(&format!("{:>AMOUNT$}", signed(left)), hue);
         page.line(vec![(head + &amounts.concat()).into(), left]);
@@ -267,6 +267,12 @@ fn table(plan: &Plan, style: &Style, page: &mut Page) {
     let totals = plan.totals;
     let sums = [totals.weights, totals.cache, totals.graph].map(column).concat();
     page.line(vec![format!("{:<width$}{sums}   {} total", "all", amount(totals.all), width = ID + name).into()]);
+}
+
+/// What is kept free of a device: by the engine, and of RAM for the system.
+fn kept(plan: &Plan, device: &DevicePlan) -> Bytes {
+    let for_system = if device.kind == DeviceKind::Cpu { plan.ram().kept } else { Bytes::ZERO };
+    device.reserved() + for_system
 }
 
 /// What each part of the plan takes on device `at`, if there are several parts.
@@ -390,8 +396,8 @@ fn legend(shared: bool, style: &Style, page: &mut Page) {
     let mut words = vec![
         ('█', '#', "weights", Hue::Weights),
         ('▓', '=', "cache", Hue::Cache),
-        ('▒', '+', "graph", Hue::Graph),
-        ('░', ':', "reserved", Hue::Reserved),
+        ('▒', '+', "compute", Hue::Graph),
+        ('░', ':', "kept", Hue::Reserved),
         ('·', '.', "free", Hue::Dim),
         ('╱', '/', "in use", Hue::InUse),
     ];
@@ -477,7 +483,7 @@ const MIN_WIDTH_FOR_GAUGE: usize = 96;
 /// The compute graph: its partial and full sizes, both if `both`, which is used and why, and the formulas term by term.
 fn graph(graph: &GraphPlan, both: bool, style: &Style, page: &mut Page) {
     let shown = sizes(graph, both);
-    page.heading("Compute graph");
+    page.heading("Compute buffer");
     for &(name, size, when) in &shown {
         let head = format!("  {name:<8}{:>10}", amount(size.bytes));
         if when == graph.used {
@@ -506,7 +512,7 @@ fn letters(graph: &GraphPlan, both: bool, page: &mut Page) {
         if at == 0 {
             page.line(vec!["  where".into()]);
         }
-        page.spans(&format!("    {:<8}{:>10}   ", symbol.letter, symbol.value), vec![symbol.meaning.into()]);
+        page.spans(&format!("    {:<8}{:>10}   ", symbol.letter, symbol.shown()), vec![symbol.meaning.into()]);
     }
 }
 

@@ -159,7 +159,11 @@ impl BackendRules {
                 },
             ),
             exact("unified memory", yes(self.unified), "ggml-metal-device.m, llama.cpp 2026-11"),
-            exact("larger graph for a split model", yes(!self.partial_is_full), "llm/server.go, Ollama, May 2026"),
+            exact(
+                "larger compute buffer for a split model",
+                yes(!self.partial_is_full),
+                "llm/server.go, Ollama, May 2026",
+            ),
             exact(
                 "integrated GPUs",
                 "filled after the others".to_owned(),

@@ -77,19 +77,19 @@ const VERSIONS_011: ComparedVersions = ComparedVersions {
             since: version(11, 0),
             before: version(11, 3),
             architectures: GPT_OSS,
-            what: "counts a graph four times as large where layers are in RAM, and twice as large where none is",
+            what: "counts a compute buffer four times as large where layers are in RAM, and twice as large where none is",
         },
         VersionDifference {
             since: version(11, 3),
             before: version(11, 5),
             architectures: GPT_OSS,
-            what: "counts a graph twice as large",
+            what: "counts a compute buffer twice as large",
         },
         VersionDifference {
             since: version(11, 8),
             before: version(12, 0),
             architectures: GPT_OSS,
-            what: "turns on flash attention for it and counts another graph then",
+            what: "turns on flash attention for it and counts another compute buffer then",
         },
     ],
 };

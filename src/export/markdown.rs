@@ -25,7 +25,7 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let sums = [sums.weights, sums.cache, sums.graph, sums.all].map(|bytes| bytes.to_string());
     let total = ["", "total"].map(str::to_owned).into_iter().chain(sums);
     let total = total.chain([String::new(), plan.layers.len().to_string()]).map(Span::from).collect();
-    let numbers = ["weights", "cache", "graph", "total", "of free", "layers"].map(|title| Column::right(title, 0));
+    let numbers = ["weights", "cache", "compute", "total", "of free", "layers"].map(|title| Column::right(title, 0));
     let columns = ["", "memory"].map(|title| Column::left(title, 0)).into_iter().chain(numbers).collect();
     let rows = plan.devices.iter().map(row).chain([total]).collect();
     page.push(Block::Table(Table { columns, rows, gap: 2, head: true, narrow: Narrow::Cut(1) }));

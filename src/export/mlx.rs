@@ -27,7 +27,8 @@ pub(super) fn command(input: &ExportInput<'_>) -> Result<String, String> {
         }
         ModelLocation::Url(address) => address.clone(),
     };
-    let mut lines = String::from("# planned for mlx-lm 0.32; nothing is reserved, and no option limits the context\n");
+    let mut lines =
+        String::from("# planned for mlx-lm 0.32; nothing is allocated ahead, and no option limits the context\n");
     let mut model = named.clone();
     if let Some(quant) = request.settings.quant {
         let from = named.strip_suffix(&format!(" as {quant}")).unwrap_or(&named).to_owned();

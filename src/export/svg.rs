@@ -41,7 +41,7 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let words: Vec<_> = PARTS
         .into_iter()
         .chain(plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO).then_some((Hue::Dim, "elsewhere")))
-        .chain([(Hue::Reserved, "reserved"), (Hue::InUse, "in use"), (Hue::Over, "over")])
+        .chain([(Hue::Reserved, "kept free"), (Hue::InUse, "in use"), (Hue::Over, "over")])
         .collect();
     canvas.legend(&words);
     canvas.sentence(&format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None)));
@@ -286,7 +286,7 @@ fn words(figures: &PlanFigures) -> String {
 }
 
 /// The parts of a device's memory and their colours.
-const PARTS: [(Hue, &str); 3] = [(Hue::Weights, "weights"), (Hue::Cache, "cache"), (Hue::Graph, "graph")];
+const PARTS: [(Hue, &str); 3] = [(Hue::Weights, "weights"), (Hue::Cache, "cache"), (Hue::Graph, "compute")];
 
 /// `Llama 3.1 8B · Q4_K_M · 4.6 GiB`
 fn model_line(plan: &Plan) -> String {

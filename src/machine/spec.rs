@@ -447,7 +447,7 @@ fn named(text: &str, macos: u32, is_stated: bool) -> Result<(Gpu, Option<String>
 }
 
 fn assumed_free(share: f64, memory: &str) -> String {
-    format!("{:.0} % of {memory} is assumed free; use free= to state it", share * 100.0)
+    format!("{:.0} % of {memory} is assumed free. Use free= to state it", share * 100.0)
 }
 
 /// A GPU with defaults for all but its size, and what was assumed.

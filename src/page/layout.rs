@@ -33,11 +33,13 @@ pub struct Line {
     pub spans: Vec<Span>,
     /// Which of the choices it belongs to.
     pub choice: Option<usize>,
+    /// Whether it is a head of choices, or a row above them in the same columns.
+    pub above_choices: bool,
 }
 
 impl Line {
     fn of(spans: Vec<Span>) -> Self {
-        Self { spans, choice: None }
+        Self { spans, choice: None, above_choices: false }
     }
 
     /// Its width in cells.
@@ -57,10 +59,11 @@ pub(super) fn lines(page: &Page, cells: usize, breaks: Breaks) -> Vec<Line> {
     let mut choices = 0..;
     for (block, can_be_chosen) in page.blocks() {
         let choice = if *can_be_chosen { choices.next() } else { None };
+        let above_choices = choice.is_none() && choices.start == 0 && matches!(block, Block::Table(_));
         if matches!(block, Block::Heading(_)) && !lines.is_empty() {
             lines.push(Line::default());
         }
-        lines.extend(of_block(block, cells, breaks).into_iter().map(|line| Line { choice, ..line }));
+        lines.extend(of_block(block, cells, breaks).into_iter().map(|line| Line { choice, above_choices, ..line }));
     }
     lines
 }
@@ -135,7 +138,7 @@ fn rows(table: &Table, cells: usize, breaks: Breaks) -> Vec<Line> {
             tables.collect::<Vec<_>>().join(&Line::default())
         }
         Narrow::Below(keys) if over > 0 => {
-            let indent = Span::from(" ".repeat(widths[0] + table.gap));
+            let indent = Span::from("  ");
             let mut lines = of_columns(table, &all[..keys], &widths, cells, breaks);
             let heads = lines.len() - table.rows.len();
             for (line, row) in lines.iter_mut().skip(heads).zip(&table.rows) {

@@ -19,7 +19,7 @@ impl PartName {
         match self {
             Self::Weights => "weights",
             Self::Cache => "cache",
-            Self::Graph => "graph",
+            Self::Graph => "compute",
         }
     }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::part::Peak;
-use crate::units::Bytes;
+use crate::units::{Bytes, Tokens};
 
 /// The compute graph's memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,13 @@ pub struct Symbol {
     pub meaning: &'static str,
     /// The value in formulas: `8`.
     pub value: String,
+}
+
+impl Symbol {
+    /// The value as screens show numbers: `16 384`.
+    pub fn shown(&self) -> String {
+        self.value.parse().map_or_else(|_| self.value.clone(), |value| Tokens(value).to_string())
+    }
 }
 
 impl GraphPlan {

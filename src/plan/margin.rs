@@ -59,13 +59,13 @@ impl FitMargin {
             if share.device == own {
                 format!("{} for the {part} on it", share.bytes)
             } else {
-                format!("{}, which is the {part}'s share of {}", share.bytes, name(share.device))
+                format!("{} (the {part}'s share of {})", share.bytes, name(share.device))
             }
         };
         let shares: Vec<String> = self.added.iter().filter(|share| share.bytes > Bytes::ZERO).map(share).collect();
         let more = match shares.as_slice() {
             [] => String::new(),
-            shares => format!(", and llama-server adds {}", shares.join(" and ")),
+            shares => format!(" llama-server adds {}.", shares.join(" and ")),
         };
         let taken = match (self.taken, self.left()) {
             (Bytes::ZERO, _) => String::new(),
@@ -74,7 +74,7 @@ impl FitMargin {
                 format!(" What is loaded beside the model takes {taken} of that, so that {left} stay free.")
             }
         };
-        format!("The fit keeps {} of {} free: {} as asked{more}.{taken}", self.total(), name(own), self.target)
+        format!("The fit keeps {} of {} free: {} as asked.{more}{taken}", self.total(), name(own), self.target)
     }
 }
 

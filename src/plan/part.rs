@@ -352,10 +352,10 @@ impl OwnCaches {
         };
         let checkpoints = match self.checkpoints {
             Bytes::ZERO => String::new(),
-            max => format!(", plus up to {max} of checkpoints"),
+            max => format!(". Checkpoints may take {max} more"),
         };
         format!(
-            "Ollama's own engine allocates {} of KV cache, {against}: {}{checkpoints}",
+            "Ollama's own engine allocates {} of KV cache, {against}. In cells: {}{checkpoints}",
             self.bytes,
             kinds.join(", ")
         )

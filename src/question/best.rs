@@ -205,7 +205,7 @@ fn in_ram(plan: &Plan) -> String {
 /// had. `asked` is what its options change.
 pub fn card(card: &Card, asked: &Settings, page: &mut Page) {
     page.push(Block::Heading(Span::new(&card.title(), Hue::Text.bold())));
-    page.item(&format!("{}; {}.", card.headline(), card.room_and_speed()));
+    page.item(&format!("{}. {}.", card.headline(), card.room_and_speed()));
     page.item(&card.gives_up_text());
     card.fastest_text().iter().for_each(|text| page.item(text));
     card.placement.iter().for_each(|placement| page.item(&placement.reason));

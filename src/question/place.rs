@@ -192,7 +192,7 @@ fn less_kept((now, speeds): (&Plan, Option<&Speeds>), margin: Option<&LessKept>,
 /// Why there is no faster placement.
 const fn nothing(speeds: Option<&Speeds>) -> &'static str {
     if speeds.is_some() {
-        "No placement was found that is faster: as llama-server's fit decides is as fast as any that was tried."
+        "No placement was found that is faster than the one that llama-server's fit decides."
     } else {
         "No placement was found, and without its speed none can be called faster: it does not fit, or the bandwidth of a GPU \
          is not known."

@@ -127,7 +127,7 @@ record! {
 fn page(about: About<'_>, sweep: &Sweep) -> Page {
     let mut page = Page::default();
     let knob = sweep.knob;
-    let amounts = ["weights", "cache", "graph", "RAM", "tok/s"];
+    let amounts = ["weights", "cache", "compute", "RAM", "tok/s"];
     let columns = [Column::right(knob.title(), 11), Column::left(" verdict", 9), Column::right("on GPU", 8)];
     let columns = columns.into_iter().chain(amounts.map(|title| Column::right(title, 9))).collect();
     let row = |value: u64, figures: &Result<PlanFigures, String>| {

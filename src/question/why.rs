@@ -209,7 +209,7 @@ pub fn remedies(plan: &Plan, changes: &[Remedy], speeds: Option<&Speeds>, page: 
         let options = remedy.options().map_or_else(String::new, |options| format!(" ({options})"));
         let brings =
             if also.is_some() { brings.replacen("brings", "bring", 1).replacen("makes", "make", 1) } else { brings };
-        let cost = cost.as_ref().map_or_else(String::new, |cost| format!("; {cost}"));
+        let cost = cost.as_ref().map_or_else(String::new, |cost| format!(". {}", verdict::capitalised(cost)));
         let now = speeds.map(|speeds| speeds.start.range());
         let times = speed.and_then(|then| then.against(&now?)).filter(|times| times.helps());
         let times = times.map_or_else(String::new, |times| format!(", about {times}"));

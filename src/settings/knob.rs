@@ -155,7 +155,7 @@ knobs! {
     /// Physical batch, in tokens.
     Ubatch {
         name: "ubatch", title: "ubatch", least: 1, fine: 16,
-        description: "Physical batch size: tokens computed at once, which sets the size of the compute graph \
+        description: "Physical batch size: tokens computed at once, which sets the size of the compute buffers \
                       (--ubatch-size).",
     }
     /// Tokens whose logits one ubatch computes.

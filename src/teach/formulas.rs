@@ -197,8 +197,8 @@ fn caches(plan: &Plan, formulas: &PlanFormulas) -> FormulaNode {
 /// The graph sizes: the one in use, with its devices, and the other, which is not counted.
 fn graphs(plan: &Plan, formulas: &PlanFormulas) -> FormulaNode {
     let graph = &plan.graph;
-    let partial = (GraphUse::Partial, "graph, some layers in RAM", &graph.partial, formulas.partial);
-    let full = (GraphUse::Full, "graph, all layers on GPU", &graph.full, formulas.full);
+    let partial = (GraphUse::Partial, "compute buffer, some layers in RAM", &graph.partial, formulas.partial);
+    let full = (GraphUse::Full, "compute buffer, all layers on GPU", &graph.full, formulas.full);
     let part = |(when, name, size, rule): (_, &str, &GraphSize, Option<&GraphRule>)| {
         let role = if when == graph.used { NodeRole::Wins } else { NodeRole::Loses };
         match rule {
@@ -211,7 +211,12 @@ fn graphs(plan: &Plan, formulas: &PlanFormulas) -> FormulaNode {
     let devices = plan.devices.iter().filter(|device| device.graph > Bytes::ZERO);
     let each: Vec<String> = devices.clone().map(|device| format!("{} {}", device.id, device.graph)).collect();
     let formula = if each.is_empty() { "none is allocated".to_owned() } else { "one on each device in use".to_owned() };
-    FormulaNode { parts, formula, numbers: each.join(" + "), ..FormulaNode::leaf("graphs", "", "", plan.totals.graph) }
+    FormulaNode {
+        parts,
+        formula,
+        numbers: each.join(" + "),
+        ..FormulaNode::leaf("compute buffers", "", "", plan.totals.graph)
+    }
 }
 
 /// `expr` as a named amount of memory, with its parts.

@@ -91,6 +91,7 @@ pub enum Command {
     Need,
     OnlyKind,
     OnlyModality,
+    OnlyUse,
     UseAsDraft,
     JudgeBy,
     Renew,

@@ -175,7 +175,7 @@ impl App {
         let model = self.request.model.as_ref().map_or("a model", |model| model.name.as_str());
         self.notice = Some(match self.panels.regions.shape {
             ScreenLayout::Columns => format!(
-                "Welcome. Shown is {model} on this machine. b chooses another model, m is the most context in VRAM, \
+                "Welcome. Shown is {model} on this machine. b chooses another model, m sets the largest context, \
                  ? has all keys."
             ),
             ScreenLayout::TooSmall | ScreenLayout::Tabbed => "Welcome. ← → context, b models, ? all keys.".to_owned(),

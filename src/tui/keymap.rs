@@ -228,7 +228,7 @@ impl Scope {
             Self::Everywhere => "Everywhere",
             Self::Plan => "Planner",
             Self::Knobs => "Knobs",
-            Self::Lists => "Layers, memory, graph",
+            Self::Lists => "Layers, memory, compute",
             Self::Field => "Text input",
             Self::Machine => "Machine",
             Self::CardPicker => "Choosing a card",

@@ -180,7 +180,7 @@ fn value(app: &App, knob: Knob) -> String {
 
 fn device(device: &DevicePlan) -> String {
     format!(
-        "{} {}: weights {}, cache {}, graph {}; {} of {} free.",
+        "{} {}: weights {}, cache {}, compute {}; {} of {} free.",
         device.id, device.name, device.weights, device.cache, device.graph, device.free, device.total
     )
 }

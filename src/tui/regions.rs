@@ -39,7 +39,7 @@ impl Panel {
             Self::Knobs => "Knobs",
             Self::Layers => "Layers",
             Self::Memory => "Memory",
-            Self::Graph => "Graph",
+            Self::Graph => "Compute",
         }
     }
 

@@ -17,13 +17,14 @@ const SMALL: (usize, usize) = (78, 4);
 const PLANS: usize = 400;
 
 /// A plan with its limits and speeds.
-struct Asked {
-    plan: Plan,
-    limits: KnobLimits,
-    speeds: Option<Speeds>,
+pub(super) struct Asked {
+    pub request: PlanRequest,
+    pub plan: Plan,
+    pub limits: KnobLimits,
+    pub speeds: Option<Speeds>,
 }
 
-static ASKED: LazyLock<Vec<Asked>> = LazyLock::new(|| {
+pub(super) static ASKED: LazyLock<Vec<Asked>> = LazyLock::new(|| {
     let mut random = Random(63);
     let mut asked = Vec::new();
     while asked.len() < PLANS {
@@ -32,7 +33,7 @@ static ASKED: LazyLock<Vec<Asked>> = LazyLock::new(|| {
         let request = PlanRequest::new(engine, model, machine(&mut random), settings(&mut random));
         let Ok(plan) = request.plan() else { continue };
         let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
-        asked.push(Asked { limits: request.limits(&plan), plan, speeds });
+        asked.push(Asked { limits: request.limits(&plan), plan, speeds, request });
     }
     asked
 });
@@ -70,7 +71,7 @@ fn the_state_and_the_first_change_stand_whole_on_a_small_screen() {
 #[test]
 fn figures_stand_always_in_the_same_places_and_are_the_plans() {
     let mut ends = Vec::new();
-    for Asked { plan, limits, speeds } in &*ASKED {
+    for Asked { plan, limits, speeds, .. } in &*ASKED {
         let figures = Figures::of(plan, Some(limits), speeds.as_ref());
         for cells in [58, 69, 70, 77, 78, 120] {
             let drawn = lines(glance::figures(&figures, true, cells, true), cells);

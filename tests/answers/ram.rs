@@ -93,7 +93,7 @@ fn what_windows_does_silently_is_said_there_only() {
     assert!(on(Os::Windows, &machine)[0].contains("With 300 MiB left on GPU0, Windows may move memory"));
     let plan = tight.on_machine(machine.clone()).plan().unwrap();
     let sentence = verdict::sentence(&plan, None, None);
-    let said = "724 MiB short of the 1.0 GiB kept free; 300 MiB left for CUDA's 350 MiB (assumed). The load may fail.";
+    let said = "GPU0 lacks 724 MiB of the 1.0 GiB kept free. GPU0 has 300 MiB left for CUDA's 350 MiB (assumed): the load may fail.";
     assert_eq!((sentence.as_str(), plan.outcome()), (said, Outcome::Tight));
     (machine.gpus[0].backend, machine.gpus[0].free) = (Backend::Vulkan, machine.gpus[0].total - Bytes::mib(768));
     assert!(on(Os::Windows, &machine)[0].contains("Vulkan driver says that all but 768 MiB of GPU0 is free"));

@@ -141,3 +141,26 @@ fn original_weights_are_planned_and_exported_as_the_file_made_of_them() {
         .args(["--engine", "ollama", "--quant", "Q4_Z", "--gpu", "24GiB", "--ram", "64GiB"]);
     command.assert().code(2);
 }
+
+#[test]
+fn what_starts_a_model_of_the_catalogue_ends_with_how_to_have_it() {
+    let sandbox = Sandbox::new();
+    let last = |model: &str, format: &str, quant: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.args(["export", model, "--as", format, "--gpu", "RTX 4090", "--ram", "64GiB"]).args(quant);
+        let output = command.assert().success().get_output().stdout.clone();
+        String::from_utf8(output).unwrap().lines().last().unwrap().to_owned()
+    };
+    for format in ["modelfile", "env", "systemd", "ollama-start"] {
+        assert_eq!(last("catalogue:qwen3-14b", format, &[]), "# to have the model: ollama pull qwen3:14b", "{format}");
+    }
+    for format in ["llama-server", "compose", "k8s"] {
+        let said = last("catalogue:qwen3-14b", format, &[]);
+        assert!(
+            said.starts_with("# to have the model: ollama pull qwen3:14b; where its file is: "),
+            "{format}: {said}"
+        );
+    }
+    let nowhere = last("catalogue:qwen3-14b", "modelfile", &["--quant", "IQ3_M"]);
+    assert_eq!(nowhere, "# no place is known that has the model in this quantisation");
+}

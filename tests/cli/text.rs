@@ -36,7 +36,7 @@ fn experts_in_ram_are_mentioned() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().nth(1).unwrap().starts_with("◐ Experts in RAM    49 of 49 "), "{text}");
     let state = text.split("\n\n").nth(1).unwrap().replace('\n', " ");
-    assert!(state.starts_with("At 4\u{2009}096 tokens, f16 KV: 10.7 GiB of weights run from RAM; "), "{text}");
+    assert!(state.starts_with("At 4\u{2009}096 tokens, f16 KV: 10.7 GiB of weights run from RAM. GPU0 "), "{text}");
 }
 
 #[test]

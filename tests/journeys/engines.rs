@@ -186,7 +186,7 @@ fn each_device_shows_its_own_peak() {
             assert!(harness.text().contains(&line), "'{line}' at {size:?}\n{}", harness.text());
             harness.press("Enter");
             let text = harness.text();
-            assert!(text.contains(&format!("Graph on {name}")) && text.contains(&peak.node), "{text}");
+            assert!(text.contains(&format!("Compute buffer on {name}")) && text.contains(&peak.node), "{text}");
             harness.press("Esc");
         }
         harness.press("↓ Enter");
@@ -210,7 +210,7 @@ fn another_engine_is_compared_with_differences_marked() {
     // the knobs behind the page have the same labels
     let line = |name: &str| text.lines().rev().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(text.contains("llama.cpp · 2026-11") && text.contains("▸Ollama ≤ 0.24"), "{text}");
-    assert!(line("ubatch").contains("≠ ubatch") && text.contains("≠ graph"), "{text}");
+    assert!(line("ubatch").contains("≠ ubatch") && text.contains("≠ compute"), "{text}");
     assert!(!text.contains("≠ cache"), "both have the same cache\n{text}");
     harness.press("→");
     assert!(harness.text().contains("▸Ollama ≤ 0.11"), "{}", harness.text());

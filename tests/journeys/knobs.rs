@@ -40,6 +40,21 @@ fn only_effective_knobs_are_shown() {
     assert_eq!(knobs(EngineId::Ollama024, "gpt-oss-20b", 2).len(), 10);
 }
 
+/// A knob without a largest value is no dead end: the context takes the key.
+#[test]
+fn the_largest_context_is_found_from_any_knob() {
+    let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 45));
+    go(&mut harness, Knob::CacheType);
+    harness.press("→");
+    harness.answer_limits();
+    harness.press("m");
+    harness.answer_limits();
+    let most = harness.host.app.request.limit(Knob::Context).unwrap();
+    assert_eq!(harness.host.app.panels.knobs.focus, Knob::CacheType);
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(most), "{}", harness.text());
+    assert_eq!(harness.host.app.request.settings.cache_type_k, Some(CacheType::Q8_0));
+}
+
 #[test]
 fn hidden_knobs_scroll_into_view() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));

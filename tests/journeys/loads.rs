@@ -173,14 +173,14 @@ fn filters_and_the_verdicts_of_other_contexts_are_kept_too() {
     harness.no_surveys = true;
     harness.press("b");
     let text = harness.text();
-    for set in ["● fits", "context: 8k", "order: name"] {
+    for set in ["● fits", "context: 32k", "order: name"] {
         assert!(text.contains(set), "{set}\n{text}");
     }
     assert!(text.contains("planning 1"), "what failed\n{text}");
     // through the longer contexts, of which nothing is known, back to the planner's
     harness.press("^N");
     assert!(harness.text().contains("planning 6"), "{}", harness.text());
-    harness.press("^N ^N ^N ^N");
+    harness.press("^N ^N ^N");
     assert!(harness.text().contains("as planned") && harness.text().contains("planning 1"), "{}", harness.text());
 }
 
@@ -191,7 +191,7 @@ fn what_is_set_is_never_hidden() {
     harness.press("b ↓ ^F ^F ^X ^X ^N ^P ^G ^S ^R");
     let text = harness.text();
     let line = text.lines().find(|line| line.contains("^F")).unwrap();
-    for set in ["layers", "dense", "8k", "vision", "broken", "name"] {
+    for set in ["layers", "dense", "32k", "vision", "broken", "name"] {
         assert!(line.contains(set), "{set}: {line}");
     }
 }
@@ -460,5 +460,5 @@ fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
     let mut harness = harness();
     harness.press("b ^N ↓ ↓ ↓ Enter");
     assert!(harness.host.screens.is_empty(), "{}", harness.text());
-    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(8192), "{}", harness.text());
+    assert_eq!(harness.host.app.request.settings.ctx, Context::Tokens(32_768), "{}", harness.text());
 }

@@ -253,8 +253,8 @@ fn plans_change_at_the_crossovers() {
             let Some((plan, page)) = page(engine, model, &machine, &settings) else { continue };
             for (contest, size) in page.contests.iter().filter_map(|contest| {
                 let size: fn(&Plan) -> &GraphSize = match contest.name.as_str() {
-                    "graph, some layers in RAM" => |plan| &plan.graph.partial,
-                    "graph, all layers on GPU" => |plan| &plan.graph.full,
+                    "compute buffer, some layers in RAM" => |plan| &plan.graph.partial,
+                    "compute buffer, all layers on GPU" => |plan| &plan.graph.full,
                     _ => return None,
                 };
                 Some((contest, size))

@@ -189,15 +189,15 @@ impl Card {
         format!("{}{quantisation}{last_resort}", headline(&self.plan))
     }
 
-    /// `1.4 GiB above the 1 GiB kept free; ≈ 30 tok/s (28–34)`
+    /// `GPU0 has 1.4 GiB above the 1.0 GiB kept free. It writes ≈ 30 tok/s (28–34)`
     pub fn room_and_speed(&self) -> String {
         let room = match self.plan.outcome() {
             Outcome::Vram | Outcome::Tight => margin(&self.plan),
             Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM", in_ram(&self.plan)),
             _ => format!("{} of {} layers in RAM", self.plan.cpu().layers.len(), self.plan.layers.len()),
         };
-        let speeds = self.speeds.as_ref().map(|speeds| format!("; {speeds}")).unwrap_or_default();
-        let first = self.first_token.map(|first| format!("; {first}")).unwrap_or_default();
+        let speeds = self.speeds.as_ref().map(|speeds| format!(". It writes {speeds}")).unwrap_or_default();
+        let first = self.first_token.map(|first| format!(". {}", capitalised(&first.to_string()))).unwrap_or_default();
         format!("{room}{speeds}{first}")
     }
 

@@ -181,8 +181,8 @@ fn together(targets: &[Bytes]) -> Vec<Bytes> {
     }
 }
 
-/// What stays free of the devices of `request`'s plan beside what drivers take, as a clause: `178 MiB stay free beside CUDA's
-/// 451 MiB to 456 MiB (as seen on an RTX 4090)`.
+/// What stays free of the devices of `request`'s plan beside what drivers take, as a clause: `178 MiB stay free on GPU0. Beside
+/// that CUDA has 451 MiB to 456 MiB (as seen on an RTX 4090)`.
 pub(super) fn what_stays(request: &PlanRequest, devices: &[DevicePlan]) -> Option<String> {
     let (machine, has_experts) = (&request.machine, request.model.hyper.experts.is_some());
     let used =
@@ -193,7 +193,7 @@ pub(super) fn what_stays(request: &PlanRequest, devices: &[DevicePlan]) -> Optio
     });
     let used: Vec<(Difference, &DevicePlan, DriverMemory, &Gpu)> = spares.collect();
     let (spare, device, driver, gpu) = used.iter().min_by_key(|(spare, ..)| *spare)?;
-    let place = if used.len() > 1 { format!(" on {}, the fullest GPU,", device.id) } else { String::new() };
+    let place = if used.len() > 1 { format!(" on {}", device.id) } else { String::new() };
     let mut beside = Vec::new();
     if driver.most(has_experts) > Bytes::ZERO {
         let first = match driver.first_prompt(has_experts) {
@@ -204,11 +204,11 @@ pub(super) fn what_stays(request: &PlanRequest, devices: &[DevicePlan]) -> Optio
             Basis::Assumed => "assumed; plimsoll check LOG --remember measures it".to_owned(),
             _ => driver.known_from(),
         };
-        beside.push(format!("{}'s {}{first} ({known})", driver.backend.name(), driver.held()));
+        beside.push(format!("{} has {}{first} ({known})", driver.backend.name(), driver.held()));
     }
     if gpu.shows_desktop() {
-        beside.push(format!("{DESKTOP} for its desktop (assumed)"));
+        beside.push(format!("its desktop has {DESKTOP} (assumed)"));
     }
-    let beside = if beside.is_empty() { String::new() } else { format!(" beside {}", beside.join(" and ")) };
+    let beside = beside.iter().map(|what| format!(". Beside that {what}")).collect::<String>();
     Some(format!("{} stay free{place}{beside}", spare.left()))
 }

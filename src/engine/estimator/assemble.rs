@@ -162,7 +162,7 @@ fn why_not_mapped(case: &Case<'_>, placement: &Placement, all: Bytes) -> Option<
     } else if os == Os::Windows && first == Some(Backend::Cuda) {
         Some("this is faster with CUDA on Windows")
     } else if os == Os::Linux && case.machine.ram.free < counted {
-        Some("model, cache and graph together need more than the free RAM")
+        Some("model, cache and compute buffer together need more than the free RAM")
     } else {
         placement.split_on_metal.then_some("a split model cannot be mapped on Metal")
     }
@@ -183,7 +183,7 @@ fn notes(case: &Case<'_>, placement: &Placement, totals: &Totals, why_not_mapped
     }
     if case.facts.traits.own_engine {
         notes.push(format!(
-            "Ollama {} runs {} in its own engine, which measures its graph; these figures come from its estimator",
+            "Ollama {} runs {} in its own engine, which measures its compute buffers; these figures come from its estimator",
             if older { "0.11" } else { "0.24" },
             case.model.architecture
         ));

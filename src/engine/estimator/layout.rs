@@ -63,7 +63,7 @@ pub(super) fn placement(case: &mut Case<'_>) -> Placement {
     }
     for &gpu in &layout.tried_before {
         let id = &devices[gpu].id;
-        notes.push(format!("{id} was tried but not used, and keeps the memory reserved for its graph"));
+        notes.push(format!("{id} was tried but not used, and keeps the memory for its compute buffer"));
     }
     // a request for none is why none is considered
     let without_gpus = if case.machine.gpus.is_empty() { Why::NoGpu } else { Why::NotAskedFor };

@@ -308,7 +308,7 @@ impl<'a> PlacedModel<'a> {
         let how = if assumed { ", assumed; use --cpu to state it" } else { "" };
         (repacked > Bytes::ZERO).then(|| {
             format!(
-                "{repacked} of weights in RAM are repacked for the CPU ({instructions}{how}) into memory of their own, \
+                "{repacked} of weights in RAM are repacked for the CPU ({instructions}{how}). They take memory of their own, \
                  beside the file; --no-repack leaves them in it"
             )
         })

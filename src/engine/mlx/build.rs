@@ -148,7 +148,7 @@ impl MlxCase<'_> {
 
     fn notes(&self, on: &DevicePlan, after_prompt: Bytes, device: &MlxDevice<'_>) -> Vec<String> {
         let mut notes = vec![format!(
-            "nothing is reserved: {} tokens in use hold {} of cache, and {} when all but the last of a prompt of this length \
+            "nothing is allocated ahead: {} tokens in use hold {} of cache, and {} when all but the last of a prompt of this length \
              is read",
             Tokens(self.feed.prompt),
             on.cache,

@@ -353,8 +353,7 @@ pub(super) fn select_gpus(inputs: &SelectionInputs<'_>) -> GpuSelection {
     }
     if let Some(one) = inputs.single(&groups) {
         let note = format!(
-            "1 of {} GPUs: Ollama expects the model to need {}, which is within 80 % of the {} of GPU{}, and uses that \
-             GPU alone",
+            "1 of {} GPUs: Ollama expects to need {}, within 80 % of the {} of GPU{}, and uses that one alone",
             all.len(),
             Bytes(inputs.predicted),
             Bytes(inputs.room(&one.gpu)),

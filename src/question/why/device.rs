@@ -25,13 +25,13 @@ pub fn add(request: Option<&PlanRequest>, plan: &Plan, speeds: Option<&Speeds>, 
     }
     page.pair("layers", NAMES, &layers(device, plan), text);
     page.heading("Needed");
-    for (name, bytes) in [("weights", device.weights), ("cache", device.cache), ("graph", device.graph)] {
+    for (name, bytes) in [("weights", device.weights), ("cache", device.cache), ("compute buffer", device.graph)] {
         page.pair(name, NAMES, &exactly(bytes), text);
     }
     page.pair("total", NAMES, &exactly(device.asked()), Hue::Text.bold());
     if let Some(measured) = device.graph_measured {
-        page.pair("graph in the fit", NAMES, &exactly(measured), text);
-        page.text("The fit measures the model's graph without allocating it; a load takes what is above.", Hue::Dim);
+        page.pair("compute in the fit", NAMES, &exactly(measured), text);
+        page.text("The fit measures the compute buffer without allocating it; a load takes what is above.", Hue::Dim);
     }
     if let Some(pipelined) = device.graph_pipelined {
         page.pair("in a pipeline", NAMES, &exactly(pipelined), text);
@@ -43,7 +43,7 @@ pub fn add(request: Option<&PlanRequest>, plan: &Plan, speeds: Option<&Speeds>, 
     for part in plan.parts.iter().filter(|_| plan.parts.len() > 1) {
         let memory = part.devices.get(index).copied().unwrap_or_default();
         page.heading(&format!("Of these, the {}", part.kind.title()));
-        for (name, bytes) in [("weights", memory.weights), ("cache", memory.cache), ("graph", memory.graph)] {
+        for (name, bytes) in [("weights", memory.weights), ("cache", memory.cache), ("compute buffer", memory.graph)] {
             page.pair(name, NAMES, &exactly(bytes), text);
         }
     }
@@ -63,7 +63,7 @@ pub fn add(request: Option<&PlanRequest>, plan: &Plan, speeds: Option<&Speeds>, 
         );
     }
     if !device.reserves.is_empty() {
-        page.heading("Reserved by the engine");
+        page.heading("Kept free by the engine");
         for reserve in &device.reserves {
             page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
         }

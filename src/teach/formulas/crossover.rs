@@ -96,8 +96,8 @@ enum Max<'a> {
 pub(super) fn crossovers(plan: &Plan, settings: &Settings, formulas: &PlanFormulas) -> Vec<Crossover> {
     let knobs = KnobValues::of(formulas.traits, plan, settings);
     let sizes = [
-        (GraphUse::Partial, "graph, some layers in RAM", formulas.partial),
-        (GraphUse::Full, "graph, all layers on GPU", formulas.full),
+        (GraphUse::Partial, "compute buffer, some layers in RAM", formulas.partial),
+        (GraphUse::Full, "compute buffer, all layers on GPU", formulas.full),
     ];
     let mut crossovers_found = Vec::new();
     for (when, name, rule) in sizes {

@@ -58,12 +58,12 @@ impl FormulasPage {
 
     /// Adds the letters with their values and meaning.
     pub fn letters_onto(&self, page: &mut Page) {
-        let widest = |of: fn(&Symbol) -> &str| self.legend.iter().map(|symbol| width(of(symbol))).max().unwrap_or(0);
-        let (letters, values) = (widest(|symbol| symbol.letter), widest(|symbol| &symbol.value));
+        let widest = |of: fn(&Symbol) -> String| self.legend.iter().map(|symbol| width(&of(symbol))).max().unwrap_or(0);
+        let (letters, values) = (widest(|symbol| symbol.letter.to_owned()), widest(Symbol::shown));
         for symbol in &self.legend {
-            let letter = symbol.letter;
-            let blank = " ".repeat(letters - width(letter) + values - width(&symbol.value));
-            let first = Span::new(&format!("{letter} {blank}{}  ", symbol.value), Hue::Graph);
+            let (letter, value) = (symbol.letter, symbol.shown());
+            let blank = " ".repeat(letters - width(letter) + values - width(&value));
+            let first = Span::new(&format!("{letter} {blank}{value}  "), Hue::Graph);
             page.push(Block::Text { first, spans: vec![Span::new(symbol.meaning, Hue::Dim)] });
         }
     }

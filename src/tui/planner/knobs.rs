@@ -42,10 +42,16 @@ pub(crate) fn turn(app: &mut App, command: Command) {
     }
 }
 
-/// Sets the focused knob to its limit; if settings or memory have changed since that was found, once a new one is
-/// known.
+/// The knob that a limit is asked of: the focused one, or the context where that one has no largest value.
+fn limited(app: &App) -> Knob {
+    let focused = app.panels.knobs.focus;
+    if KnobLimits::ASKED.contains(&focused) || focused == Knob::GpuLayers { focused } else { Knob::Context }
+}
+
+/// Sets the focused knob to its limit, or the context to its own where that knob has none; if settings or memory have
+/// changed since that was found, once a new one is known.
 fn request_max(app: &mut App, goal: Goal) {
-    let knob = app.panels.knobs.focus;
+    let knob = limited(app);
     let known = app.request.limits_along(knob).is_some() || !KnobLimits::ASKED.contains(&knob);
     if app.request.limits.is_empty() || known && app.request.limits_are_current() {
         return set_to_limit(app, goal);
@@ -60,28 +66,33 @@ fn request_max(app: &mut App, goal: Goal) {
 pub(crate) fn set_limits(app: &mut App, limits: KnobLimits) {
     app.request.limits.learn(limits);
     if let Some((knob, goal)) = app.request.limits.pending_limit.take()
-        && knob == app.panels.knobs.focus
+        && knob == limited(app)
     {
         set_to_limit(app, goal);
     }
 }
 
 fn set_to_limit(app: &mut App, goal: Goal) {
-    let knob = app.panels.knobs.focus;
+    let knob = limited(app);
     let (limit, kept) = match goal {
         Goal::AllLayers => (app.request.assigned_limit(knob), "all layers on GPU and enough kept free"),
         _ => (app.request.limit(knob), "all in VRAM and enough kept free"),
     };
-    match limit {
-        Some(most) => app.set_knob(knob, most),
+    // without a GPU the largest that RAM holds
+    let limits = app.request.known_along(Knob::Context).found();
+    let in_ram = limits.and_then(|limits| limits.context_in_all);
+    match limit.or(in_ram.filter(|_| knob == Knob::Context && app.request.machine.gpus.is_empty())) {
+        Some(most) => {
+            app.set_knob(knob, most);
+            if knob != app.panels.knobs.focus {
+                app.notice = Some(format!("The {} is {} now, the largest.", knob.title(), knob.show(most)));
+            }
+        }
         None if knob == Knob::GpuLayers => {
             let mut settings = app.request.settings.clone();
             knob.reset(&mut settings);
             app.change_settings(settings);
             app.notice = Some("Set to auto: the engine puts as many layers on GPU as fit.".to_owned());
-        }
-        None if !KnobLimits::ASKED.contains(&knob) => {
-            app.notice = Some(format!("{} has no maximum: change it with ← and →.", knob.title()));
         }
         None if app.request.machine.gpus.is_empty() => {
             app.notice = Some("There is no GPU to keep layers on.".to_owned());

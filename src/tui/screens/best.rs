@@ -82,7 +82,7 @@ impl Screen for BestPage {
 
     fn page(&self, app: &App) -> Option<Overlay> {
         let source = app.request.plan.as_ref()?.source();
-        Some(Overlay::new(page(app, &source, self), "Best settings", self.scroll).choosing(self.chosen))
+        Some(Overlay::new(page(app, &source, self), "Best settings", self.scroll).choosing(self.chosen).wide())
     }
 }
 

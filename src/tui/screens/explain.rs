@@ -235,7 +235,7 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
             page.pair("types", NAMES, "…", text);
         }
         for cost in app.request.known_limits().found().map_or(&[][..], |limits| &limits.cache_types) {
-            let took = format!("{} of cache, {} of graph", cost.cache, cost.graph);
+            let took = format!("{} of cache, {} of compute buffers", cost.cache, cost.graph);
             let against = cost.against_in_force().map_or(took.clone(), |against| format!("{took}: {against}"));
             page.pair(&cost.cache_type.to_string(), NAMES, &against, text);
         }
@@ -308,7 +308,12 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
         Some(graph::GraphLine::Term(index)) => {
             let Some(found) = used.terms().get(*index) else { return String::new() };
             page.pair("size", NAMES, &exactly(found.bytes), Hue::Text);
-            page.pair("share", NAMES, &format!("{} of the graph", found.bytes.share_of(used.bytes)), Hue::Text);
+            page.pair(
+                "share",
+                NAMES,
+                &format!("{} of the compute buffer", found.bytes.share_of(used.bytes)),
+                Hue::Text,
+            );
             term(found, page);
             legend(plan, &[&found.formula], page);
             found.name.clone()
@@ -328,8 +333,8 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
                 graph::size(graph, which).branches.iter().flat_map(|b| &b.terms).map(|t| t.formula.as_str()).collect();
             legend(plan, &formulas, page);
             match which {
-                GraphUse::Full => "Graph, all layers on GPU".to_owned(),
-                GraphUse::Partial => "Graph, some layers in RAM".to_owned(),
+                GraphUse::Full => "Compute buffer, all layers on GPU".to_owned(),
+                GraphUse::Partial => "Compute buffer, some layers in RAM".to_owned(),
             }
         }
     }
@@ -378,6 +383,6 @@ fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut Page) {
     }
     page.heading("Variables");
     for symbol in used {
-        page.pair(&format!("{:<6}{:>10}", symbol.letter, symbol.value), NAMES, symbol.meaning, Hue::Text);
+        page.pair(&format!("{:<6}{:>10}", symbol.letter, symbol.shown()), NAMES, symbol.meaning, Hue::Text);
     }
 }

@@ -87,7 +87,8 @@ fn rest(page: &mut Page) {
     page.text("● set by you", Hue::Text);
     page.text("○ auto: chosen by the engine", Hue::Text);
     page.text("→ the value that the engine uses", Hue::Text);
-    page.text("┊ largest value with all in VRAM (m)   ╎ with all layers on GPU, experts in RAM (M)", Hue::Text);
+    page.text("┊ largest value with all in VRAM (m)", Hue::Text);
+    page.text("╎ largest with all layers on GPU, experts in RAM (M)", Hue::Text);
     page.text("┄ beyond it, fewer layers on GPU", Hue::Text);
     page.text("╵ threshold: fewer layers on GPU", Hue::Text);
     page.text("◇ threshold: the engine changes a setting", Hue::Text);

@@ -160,7 +160,7 @@ impl Screen for MachineScreen {
                 (self.pane, self.line) = (Pane::Details, 0);
             }
             (Command::Add, _) | (Command::Enter, Pane::Devices) => {
-                return Response::over(CardPicker::of(None));
+                return Response::over(CardPicker::of(None, &app.request.machine));
             }
             (_, Pane::Devices) => (self.row, self.scroll) = (moved(self.row, rows(app).len(), PAGE, command), 0),
             (Command::Up | Command::Down | Command::First | Command::Last, Pane::Details) => {

@@ -331,7 +331,9 @@ fn reading(page: &MatrixPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         Some(MatrixCell { figures: Ok(figures), note, .. }) => {
             let (_, hue) = sign(figures.outcome);
             let but = note.as_ref().map(|note| format!(" Note: {note}.")).unwrap_or_default();
-            let speed = figures.speed.map_or_else(String::new, |speed| format!("; {speed}"));
+            let full = figures.speed_at_full_context.map(|full| format!(", {} when full", full.short()));
+            let speed =
+                figures.speed.map_or_else(String::new, |speed| format!("; {speed}{}", full.unwrap_or_default()));
             let text = format!(
                 ", {} of {} layers on GPU; GPU {}, RAM {}{speed}.{but}",
                 figures.on_gpus(),

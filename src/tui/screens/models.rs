@@ -3,7 +3,7 @@
 //! ```text
 //! ╭▸Models ─ 31 of 152 ────────────────────────── Ollama ≥ 0.30 · RTX 3090 ╮
 //! │ › qwen 8b                                                        field │
-//! │ ^F ○ fits  ^X ○ experts  ^N context: 16k  ^L ○ local  …      filters │
+//! │ ^F ○ fits  ^X ○ experts  ^N context: 64k  ^L ○ local  …      filters │
 //! │ name            where      params  quant    size  verdict   fits  head │
 //! │ ▸ qwen3:8b      Ollama      8.2 B  Q4_K_M 4.7 GiB ✓ GPU      72k  list │
 //! │   qwen3-32b     catalogue  32.8 B  Q4_K_M 18 GiB  ▲ 92 %     (9k)      │
@@ -49,8 +49,8 @@ use crate::tui::widget::list::ListRows;
 use crate::tui::widget::row_writer::{RowWriter, sentence, width, wrap};
 use crate::tui::widget::{list as rows, panel};
 
-/// Contexts to judge by.
-const CONTEXTS: [u64; 5] = [8192, 16_384, 32_768, 65_536, 131_072];
+/// Contexts to judge by, those that agents and long documents ask for; a shorter one is the planner's knob.
+const CONTEXTS: [u64; 4] = [32_768, 65_536, 131_072, 262_144];
 
 /// Minimum rows of a list that leaves room for long messages.
 const ROOMY: u16 = 16;
@@ -225,6 +225,7 @@ impl ModelBrowser {
             Command::OnlyFitting => self.only.next_fit(),
             Command::OnlyKind => self.only.next_kind(),
             Command::OnlyModality => self.only.next_modality(),
+            Command::OnlyUse => self.only.next_use(),
             Command::JudgeBy => {
                 let next = CONTEXTS.iter().find(|&&tokens| self.need.is_none_or(|need| tokens > need));
                 self.need = next.copied();
@@ -499,7 +500,7 @@ impl ModelBrowser {
     fn empty(&self, app: &App) -> &'static str {
         match (&app.library.gathered, self.hidden) {
             (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
-            (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L, ^P and ^G switch them off.",
+            (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L, ^P, ^T and ^G switch them off.",
             _ => "No models: type a name, a path or a URL.",
         }
     }

@@ -42,8 +42,8 @@ impl Screen for NotesPage {
 
 fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
     page.pair("engine", NAMES, &app.request.choice().to_string(), Hue::Text);
-    let (headline, hue, text) = verdict::words(app);
-    page.pair("verdict", NAMES, &format!("{headline} {text}"), hue);
+    page.heading("Verdict");
+    verdict::add(app, page);
     if let Some(refusal) = &plan.refusal {
         page.pair("refused", NAMES, refusal, Hue::Over);
     }

@@ -325,7 +325,7 @@ impl Grid {
 
 /// The verdict, and what every device holds.
 fn head(app: &App, room: u16, with_devices: bool) -> Vec<HeadLine> {
-    let (headline, hue, text) = verdict::words(app);
+    let (headline, hue, text) = verdict::short_words(app);
     let lines = cut(&format!("{headline} {text}"), room, VERDICT).into_iter().enumerate();
     let mut head: Vec<HeadLine> = lines
         .map(|(at, line)| match line.strip_prefix(&headline).filter(|_| at == 0) {

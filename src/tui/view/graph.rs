@@ -56,8 +56,8 @@ fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let terms = plan.graph.in_force().terms();
     let formulas: Vec<&str> = terms.iter().map(|term| term.formula.as_str()).collect();
     let symbols = letters(plan, &formulas);
-    let longest = |text: fn(&Symbol) -> &str| symbols.iter().map(|symbol| width(text(symbol))).max().unwrap_or(0);
-    let (letter, value) = (longest(|symbol| symbol.letter), longest(|symbol| &symbol.value));
+    let longest = |text: fn(&Symbol) -> String| symbols.iter().map(|symbol| width(&text(symbol))).max().unwrap_or(0);
+    let (letter, value) = (longest(|symbol| symbol.letter.to_owned()), longest(Symbol::shown));
     let meanings = place.width.saturating_sub(letter + value + 8);
     let lines: Vec<_> = symbols.iter().map(|symbol| (symbol, wrap(symbol.meaning, meanings))).collect();
     let rows: usize = lines.iter().map(|(_, lines)| lines.len()).sum();
@@ -69,7 +69,7 @@ fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     for (symbol, lines) in lines {
         let mut writer = RowWriter::new(buffer, place, row);
         writer.skip(4).put(symbol.letter, theme.ink(Hue::Text)).to(place.x + 4 + letter);
-        writer.put(" = ", theme.ink(Hue::Dim)).put(&symbol.value, theme.ink(Hue::Text));
+        writer.put(" = ", theme.ink(Hue::Dim)).put(&symbol.shown(), theme.ink(Hue::Text));
         for line in lines {
             let start = place.x + 4 + letter + 3 + value + 1;
             RowWriter::new(buffer, place, row).to(start).put(&line, theme.ink(Hue::Dim));

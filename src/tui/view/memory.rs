@@ -231,7 +231,7 @@ fn legend(
             if names {
                 writer.put(part.word(), theme.ink(Hue::Dim)).skip(1);
                 // in two rows the entries are aligned
-                cells += if per_row == 3 { [8, 7, 6][at % 3] } else { width(part.word()) + 1 };
+                cells += if per_row == 3 { [8, 7, 8][at % 3] } else { width(part.word()) + 1 };
                 writer.to(start + cells - ENTRY + 2);
             }
             let style = match part {
@@ -350,7 +350,7 @@ pub const fn indent(area: Rect) -> u16 {
 
 /// Width of a legend in one row, with or without names.
 pub const fn legend_width(names: bool) -> u16 {
-    if names { 6 * ENTRY + 7 + 5 + 5 + 8 + 6 + 4 + 6 } else { 6 * ENTRY }
+    if names { 6 * ENTRY + 7 + 5 + 7 + 4 + 6 + 4 + 6 } else { 6 * ENTRY }
 }
 
 /// Width of a legend entry without its name: `■ 1023 MiB▲ `.

@@ -110,7 +110,7 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
                 page.text(alive.kind.description(), Hue::Dim);
                 tensors(alive, page);
             }
-            format!("graph on {}", plan.device_name(peak.device))
+            format!("compute buffer on {}", plan.device_name(peak.device))
         }
     }
 }

@@ -90,10 +90,33 @@ pub fn draw_in(app: &App, area: Rect, form: Form, scopes: &[Scope], buffer: &mut
         } else {
             Rect { x: inner.x, width: inner.width, ..area }
         };
+        // in a short row the key alone
+        let hint = if form == Form::Bare && end_of_text(row, buffer) + 12 > row.right() { "" } else { MORE_HINT };
         let mut writer = RowWriter::new(buffer, row, 0);
-        writer.right(" ", theme.ink(Hue::Dim)).right(MORE_HINT, theme.ink(Hue::Dim));
+        writer.right(" ", theme.ink(Hue::Dim)).right(hint, theme.ink(Hue::Dim));
         writer.right(&key, theme.bold(Hue::Text)).right(" ", theme.ink(Hue::Dim));
+        if form != Form::Bare {
+            go_on(Rect { y: inner.bottom() - 1, height: 1, ..inner }, theme, buffer);
+        }
     }
+}
+
+/// Marks a row whose sentence goes on below it, where there is no room.
+fn go_on(row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let cells = row.intersection(buffer.area);
+    let end = end_of_text(row, buffer);
+    if !cells.is_empty() && end > cells.left() && buffer[(end - 1, cells.y)].symbol() != "." {
+        let x = (end + 1).min(cells.right() - 1);
+        RowWriter::new(buffer, Rect { x, width: 1, ..cells }, 0).put("…", theme.ink(Hue::Dim));
+    }
+}
+
+/// The column after the last letter of a row; its first where it is blank.
+fn end_of_text(row: Rect, buffer: &Buffer) -> u16 {
+    let cells = row.intersection(buffer.area);
+    let columns = if cells.is_empty() { 0..0 } else { cells.left()..cells.right() };
+    let is_blank = |x: &u16| buffer[(*x, cells.y)].symbol().trim().is_empty();
+    columns.rev().find(|x| !is_blank(x)).map_or(cells.left(), |last| last + 1)
 }
 
 /// Where the text of the panel is.
@@ -225,6 +248,41 @@ impl<'a> Said<'a> {
 /// The headline with its sign, its colour, and the text after it: the verdict as prose.
 pub(crate) fn words(app: &App) -> (String, Hue, String) {
     Said::of(app).words(app)
+}
+
+/// The same in short: where all is, and how fast it is.
+pub(crate) fn short_words(app: &App) -> (String, Hue, String) {
+    let Said::Plan(plan) = Said::of(app) else { return words(app) };
+    let (sign, hue) = sign(plan.outcome());
+    let speed = app.request.speeds.as_ref().map_or_else(String::new, |speeds| {
+        let (start, full) = (speeds.start.range(), speeds.full.range().short());
+        format!("; {start}, {full} when full")
+    });
+    (format!("{sign} {}:", plan.outcome().headline()), hue, format!("{}{speed}.", verdict::state(plan)))
+}
+
+/// Adds what the panel says of the plan, all of it but the notes.
+pub(crate) fn add(app: &App, page: &mut Page) {
+    let said = Said::of(app);
+    let Said::Plan(plan) = said else {
+        let (headline, hue, text) = said.words(app);
+        page.spans("", vec![Span::new(&headline, hue.bold()), Span::from(format!(" {text}"))]);
+        return;
+    };
+    let (sign, hue) = sign(plan.outcome());
+    page.text(&format!("{sign} {}", plan.outcome().headline()), hue.bold());
+    page.text(&glance::state(plan), Hue::Text);
+    let limits = limits(app, plan);
+    for way in limits.found().map(|limits| glance::ways(plan, limits, &[])).unwrap_or_default() {
+        page.push(way);
+    }
+    let growth = limits.found().map(|limits| verdict::growth(plan, limits)).unwrap_or_default();
+    let besides = glance::besides(plan, limits.found(), app.request.speeds.as_ref());
+    let besides = format!("{} {besides}", growth.trim()).trim().to_owned();
+    let spills = ram::spills(&app.request.machine, plan);
+    for sentences in std::iter::once(besides).chain(spills).filter(|sentences| !sentences.is_empty()) {
+        page.text(&sentences, Hue::Text);
+    }
 }
 
 /// The limits that the verdict names.

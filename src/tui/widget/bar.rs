@@ -33,10 +33,10 @@ impl BarPart {
         match self {
             Self::Weights => "weights",
             Self::Cache => "cache",
-            Self::Graph => "graph",
+            Self::Graph => "compute",
             Self::Beside => "beside",
             Self::Shared => "GPU's",
-            Self::Reserved => "reserved",
+            Self::Reserved => "kept",
             Self::InUse => "in use",
             Self::Swap => "swap",
             Self::Over => "over",

@@ -11,8 +11,10 @@ use crate::page::{self, Hue, Ink, Page};
 use crate::tui::app::App;
 use crate::tui::theme::Theme;
 
-/// Maximum width of a page.
+/// Maximum width of a page of text.
 pub const WIDTH: u16 = 92;
+/// Maximum width of a page with a table.
+const WIDE: u16 = 132;
 
 /// A page as an overlay, scrollable if it is longer than the screen.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct Overlay {
     scroll: u16,
     /// The selected choice, which stays visible.
     chosen: Option<usize>,
+    /// The most cells that it covers.
+    widest: u16,
 }
 
 /// An overlay's lines, the choice that each belongs to, and where they are.
@@ -46,7 +50,7 @@ impl Laid {
 impl Overlay {
     /// `page`, of which nothing can be chosen.
     pub fn new(page: Page, title: &str, scroll: u16) -> Self {
-        Self { page, title: title.to_owned(), scroll, chosen: None }
+        Self { page, title: title.to_owned(), scroll, chosen: None, widest: WIDTH }
     }
 
     /// The same with `chosen` selected.
@@ -55,8 +59,14 @@ impl Overlay {
         Self { chosen: Some(chosen), ..self }
     }
 
+    /// The same for a table that takes more cells than text.
+    #[must_use]
+    pub fn wide(self) -> Self {
+        Self { widest: WIDE, ..self }
+    }
+
     fn laid(&self, app: &App) -> Laid {
-        let columns = columns(app);
+        let columns = usize::from(app.panels.regions.screen.width.min(self.widest).saturating_sub(4));
         let (lines, choices): (Vec<_>, Vec<_>) = lines(&self.page, columns, self.chosen, app.theme).into_iter().unzip();
         let count = lines.len() as u16;
         let area = app.panels.regions.overlay(columns as u16 + 4, count.saturating_add(2));
@@ -135,8 +145,12 @@ pub fn choice_within(page: &Page, scroll: u16, area: Rect, theme: Theme, at: Pos
 /// The lines of `page` in `cells` cells, and the choice that each belongs to.
 pub fn lines(page: &Page, cells: usize, chosen: Option<usize>, theme: Theme) -> Vec<(Line<'static>, Option<usize>)> {
     let mut before = None;
+    let has_choices = page.blocks().iter().any(|(_, can_be_chosen)| *can_be_chosen);
     let line = |line: page::Line| {
-        let Some(choice) = line.choice else { return (Line::from(spans(&line.spans, theme, false)), None) };
+        let Some(choice) = line.choice else {
+            let margin = Some(Span::raw("  ")).filter(|_| line.above_choices && has_choices);
+            return (Line::from_iter(margin.into_iter().chain(spans(&line.spans, theme, false))), None);
+        };
         let is_chosen = chosen == Some(choice);
         let begins = before.replace(choice) != Some(choice);
         // the marker stands where an item has its bullet

@@ -100,7 +100,7 @@ impl Placed<'_, '_> {
             ("projector graph", if with_output { case.vision.graph.0 } else { 0 }),
             ("blocks without tensors", missing.fold(0, |sum, ((_, &counted), _)| sum.wrapping_add(counted))),
             (
-                "reserved on GPUs without layers",
+                "kept free on GPUs without layers",
                 if index.is_none() && on_gpus && found.placed == 0 { found.in_slots } else { 0 },
             ),
         ])
@@ -140,17 +140,17 @@ impl Placed<'_, '_> {
                 (gpus, _) => format!("{gpus} of it"),
             };
             let all = Bytes(found.total());
-            say(format!("'ollama ps' shows {all}, {share} on GPU: it includes the reserved memory"));
+            say(format!("'ollama ps' shows {all}, {share} on GPU: it includes what is kept free"));
         }
         let vision = &case.vision;
         if vision.weights > Bytes::ZERO {
             say(format!(
-                "the vision part is loaded with the output layer: {} of weights and a graph of {}",
+                "the vision part is loaded with the output layer: {} of weights and a compute buffer of {}",
                 vision.weights, vision.graph
             ));
         }
         if vision.unknown_patch {
-            say("the header has no image patch size, so no graph is counted for images".to_owned());
+            say("the header has no image patch size, so no compute buffer is counted for images".to_owned());
         }
         if case.projector > 0 && case.facts.traits.own_engine {
             say(format!(

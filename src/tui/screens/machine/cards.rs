@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 
 use super::PAGE;
+use crate::machine::Machine;
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::machine::what_if::RamChange;
@@ -28,6 +29,8 @@ pub(super) struct CardPicker {
     slot: Option<usize>,
     /// The typed text, and why it was rejected.
     entry: TextEntry,
+    /// The names of the machine's cards, which stand first until something is typed.
+    own: Vec<String>,
     /// Index into [`CardPicker::choices`].
     at: usize,
     /// The row of the GPU, once it is chosen.
@@ -44,8 +47,10 @@ enum CardChoice {
 }
 
 impl CardPicker {
-    pub(super) fn of(slot: Option<usize>) -> Self {
-        Self { slot, entry: TextEntry::default(), at: 0, row: None }
+    /// To replace the GPU in `slot`, or to add one to `machine`.
+    pub(super) fn of(slot: Option<usize>, machine: &Machine) -> Self {
+        let own = machine.gpus.iter().map(|gpu| gpu.name.clone()).collect();
+        Self { slot, entry: TextEntry::default(), own, at: 0, row: None }
     }
 
     /// The typed text as a size, if it has a unit.
@@ -58,7 +63,10 @@ impl CardPicker {
     /// The matches of the typed text: a size and the cards of about that size, or cards by name.
     fn choices(&self) -> Vec<CardChoice> {
         let Some(size) = self.size() else {
-            return presets::matching(self.entry.input.value()).into_iter().map(CardChoice::Card).collect();
+            let typed = self.entry.input.value();
+            let mut cards = presets::matching(typed);
+            cards.sort_by_key(|card| !typed.is_empty() || !self.own.contains(&card.name));
+            return cards.into_iter().map(CardChoice::Card).collect();
         };
         let near = |preset: &&Preset| preset.total().0.abs_diff(size.0) <= size.0 / NEAR;
         [CardChoice::Size(size)].into_iter().chain(presets::all().iter().filter(near).map(CardChoice::Card)).collect()
@@ -218,7 +226,9 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        let mut cards = CardPicker::of(None);
+        let here = MachineSpec::read(&["RTX 4090".to_owned()], None).unwrap().gpus.unwrap();
+        let own = here.iter().map(|gpu| gpu.name.clone()).collect();
+        let mut cards = CardPicker { slot: None, entry: TextEntry::default(), own, at: 0, row: None };
         cards.entry.edit(Text::Pasted(&crate::tui::pasted::Pasted::of(text)));
         let name = |choice| match choice {
             CardChoice::Size(size) => format!("a GPU of {size}"),
@@ -230,6 +240,7 @@ mod tests {
     #[test]
     fn cards_are_found_by_name_and_by_size() {
         assert_eq!(names("").len(), presets::all().len());
+        assert_eq!(names("").first().map(String::as_str), Some("RTX 4090"), "another one of the machine's");
         assert_eq!(names("5090").first().map(String::as_str), Some("RTX 5090"));
         let of_24 = names("24GiB");
         assert_eq!(of_24.first().map(String::as_str), Some("a GPU of 24.0 GiB"));

@@ -56,9 +56,9 @@ const ROWS: [CompareRow; 8] = [
     ("context", |on| (Tokens(on.plan.settings.ctx).to_string(), Hue::Text)),
     ("max context", |on| (on.largest.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
     ("GPU used", |on| (on.plan.totals.gpu.to_string(), Hue::Text)),
-    ("GPU left", |on| left(gpus_left(&on.plan))),
+    ("GPU headroom", |on| left(gpus_left(&on.plan))),
     ("RAM used", |on| (on.plan.totals.cpu.to_string(), Hue::Text)),
-    ("RAM left", |on| left(on.plan.ram().left())),
+    ("RAM headroom", |on| left(on.plan.headroom(on.plan.gpus().len()))),
 ];
 
 fn verdict(plan: &Plan) -> (String, Hue) {

@@ -275,7 +275,7 @@ impl MachineScreen {
             (DeviceSetting::Used, Command::Enter | Command::Less | Command::More) => row.toggle(app),
             (DeviceSetting::Card, Command::Enter) => {
                 let slot = if let MachineRow::Gpu(slot) = row { Some(slot) } else { None };
-                return Response::over(CardPicker::of(slot));
+                return Response::over(CardPicker::of(slot, &app.request.machine));
             }
             (_, Command::Enter) => self.typing = Some(TextEntry::default()),
             _ => {

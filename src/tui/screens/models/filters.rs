@@ -5,6 +5,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::ModelBrowser;
 use super::list::ListColumn;
+use crate::catalogue::Use;
 use crate::library::{ModelFilter, ModelOrigin};
 use crate::model::Modalities;
 use crate::plan::Outcome;
@@ -13,6 +14,9 @@ use crate::tui::app::library::ModelRow;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::short;
+
+/// What models can be asked for, in turn.
+const USES: [Use; 6] = [Use::Code, Use::Reasoning, Use::Chat, Use::Translation, Use::Ocr, Use::Embedding];
 
 /// Which models are filtered out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,6 +58,13 @@ impl BrowseFilter {
     pub(super) const fn next_modality(&mut self) {
         let Modalities { vision, audio } = self.limits.reads;
         self.limits.reads = Modalities { vision: !vision && !audio, audio: vision };
+    }
+
+    /// The next use, the first after none and none after the last.
+    pub(super) fn next_use(&mut self) {
+        let now = self.limits.uses.first().and_then(|now| USES.iter().position(|one| one == now));
+        let next = USES.get(now.map_or(0, |now| now + 1));
+        self.limits.uses = next.copied().into_iter().collect();
     }
 
     pub(super) fn keeps(&self, row: &ModelRow, need: Option<u64>) -> bool {
@@ -99,9 +110,14 @@ impl Filter {
     }
 }
 
+/// How many models the filters hide.
+fn hidden(count: usize) -> String {
+    format!("{count} hidden")
+}
+
 impl ModelBrowser {
     /// The filters, from left to right, and their places in the bar `row`.
-    fn filters(&self, row: Rect) -> [(Filter, Rect); 7] {
+    fn filters(&self, row: Rect) -> [(Filter, Rect); 8] {
         let only = &self.only;
         let family = only.family.as_deref();
         let sort = if self.sort == ListColumn::Origin { "best" } else { self.sort.title() };
@@ -121,6 +137,7 @@ impl ModelBrowser {
         let kind = if only.limits.experts == Some(false) { "dense" } else { "experts" };
         let modality = if only.limits.reads.audio { "audio" } else { "vision" };
         let reads = Some(only.limits.reads != Modalities::default());
+        let wanted = only.limits.uses.first().map(|wanted| wanted.name());
         let need = self.need.map(short);
         let context = format!("context: {}", need.as_deref().unwrap_or("as planned"));
         let of_family = family.map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
@@ -131,11 +148,14 @@ impl ModelBrowser {
             filter("^N", &context, need.as_deref().unwrap_or_default(), None, Command::JudgeBy),
             filter("^L", "local", "local", Some(only.here), Command::OnlyHere),
             filter("^P", modality, modality, reads, Command::OnlyModality),
+            filter("^T", wanted.unwrap_or("use"), wanted.unwrap_or_default(), Some(wanted.is_some()), Command::OnlyUse),
             filter("^G", &of_family, family.unwrap_or_default(), Some(family.is_some()), Command::OnlyFamily),
             filter("^S", &order, &short_order, None, Command::Sort),
         ];
         // where there is no room for all, what is off keeps its key alone, so that what is set is never hidden
-        let too_wide = |filters: &[Filter]| filters.iter().map(|one| one.cells() + 2).sum::<u16>() > row.width + 2;
+        let hidden = if self.hidden > 0 { width(&hidden(self.hidden)) + 2 } else { 0 };
+        let too_wide =
+            |filters: &[Filter]| filters.iter().map(|one| one.cells() + 2).sum::<u16>() + hidden > row.width + 2;
         for at in (0..filters.len()).rev() {
             let is_off = filters[at].on == Some(false) || is_default && filters[at].command == Command::Sort;
             if is_off && too_wide(&filters) {
@@ -175,7 +195,7 @@ impl ModelBrowser {
         }
         let rest = Rect { x: end, width: row.right().saturating_sub(end), ..row };
         if self.hidden > 0 {
-            RowWriter::new(buffer, rest, 0).right(&format!("{} hidden", self.hidden), theme.ink(Hue::Cache));
+            RowWriter::new(buffer, rest, 0).right(&hidden(self.hidden), theme.ink(Hue::Cache));
             return;
         }
         let description = ["context: the most with all in VRAM"];

@@ -89,8 +89,16 @@ fn picture(app: &App, plan: &Plan, remark: Option<String>, body: Rect, buffer: &
         RowWriter::new(buffer, row, 0).put(&text, theme.ink(Hue::Dim));
     }
     let below = Rect { y: above.bottom() + part_rows, height: verdict_rows, ..body };
-    let text = format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None));
-    let lines = wrap(&text, below.width);
+    let text = format!("{}: {}", plan.outcome().headline(), verdict::sentence(plan, None, None));
+    // whole sentences, as many as there is room for
+    let mut said = text.as_str();
+    let mut lines = wrap(said, below.width);
+    while lines.len() > usize::from(verdict_rows)
+        && let Some((before, _)) = said.rsplit_once(". ")
+    {
+        said = before;
+        lines = wrap(&format!("{said}."), below.width);
+    }
     for (row, line) in (0..verdict_rows).zip(&lines) {
         let last = usize::from(verdict_rows) - 1;
         let line = if usize::from(row) == last { &lines[last..].join(" ") } else { line };
