@@ -314,10 +314,8 @@ pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
             Some(gfx) => integrated(gfx, total).unwrap_or(preset),
             None => preset,
         });
-        typed.or_else(|| exact(&stem)).or_else(|| of_size(&stem, total)).or_else(|| {
-            let mut words = name.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
-            words.find_map(|word| word.starts_with("gfx").then(|| integrated(&word, total)).flatten())
-        })
+        let unnamed = || integrated(&architecture(name)?, total);
+        typed.or_else(|| exact(&stem)).or_else(|| of_size(&stem, total)).or_else(unnamed)
     })
 }
 
@@ -328,8 +326,18 @@ fn of_size(wanted: &str, total: Bytes) -> Option<&'static Preset> {
 
 /// Of the machines with an integrated GPU of this architecture, the one whose GPU has a memory nearest to `total`.
 fn integrated(gfx: &str, total: Bytes) -> Option<&'static Preset> {
-    let same = all().iter().filter(|preset| preset.integrated && preset.gfx.as_deref() == Some(gfx));
-    nearest_in_size(same, total)
+    nearest_in_size(of_architecture(gfx), total)
+}
+
+/// The machines with an integrated GPU of this architecture.
+fn of_architecture(gfx: &str) -> impl Iterator<Item = &'static Preset> {
+    all().iter().filter(move |preset| preset.integrated && preset.gfx.as_deref() == Some(gfx))
+}
+
+/// ROCm's name of an architecture in a name: `gfx1151` in `AMD Radeon Graphics (RADV GFX1151)`.
+fn architecture(name: &str) -> Option<String> {
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
+    words.find(|word| word.starts_with("gfx"))
 }
 
 fn nearest_in_size(presets: impl Iterator<Item = &'static Preset>, total: Bytes) -> Option<&'static Preset> {
@@ -367,8 +375,8 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
     found.into_iter().map(|(_, preset)| preset).collect()
 }
 
-/// Suggestions for a misspelt name, best first: all that go on where `text` ends, such as with a size, else at most three,
-/// which contain it or are within edit distance 2.
+/// Suggestions for a misspelt name, best first: all that go on where `text` ends, such as with a size, or all sizes of a card
+/// that is named in it; else at most three, which contain it or are within edit distance 2.
 pub fn nearest(text: &str) -> Vec<&'static str> {
     if text.len() > LONGEST_NAME {
         return Vec::new();
@@ -377,10 +385,17 @@ pub fn nearest(text: &str) -> Vec<&'static str> {
     if wanted.is_empty() {
         return Vec::new();
     }
-    let goes_on = all().iter().filter(|preset| preset.compact.iter().any(|name| name.starts_with(&wanted)));
+    // Quadro is left out as a series is, where it does not make another card
+    let begins =
+        |name: &String| name.strip_prefix("quadro").unwrap_or(name).starts_with(&wanted) || name.starts_with(&wanted);
+    let goes_on = all().iter().filter(|preset| preset.compact.iter().any(begins));
     let goes_on: Vec<&str> = goes_on.map(|preset| preset.name.as_str()).collect();
     if (1..=MOST_THAT_GO_ON).contains(&goes_on.len()) {
         return goes_on;
+    }
+    let named = several(text);
+    if !named.is_empty() {
+        return named.into_iter().take(MOST_THAT_GO_ON).map(|preset| preset.name.as_str()).collect();
     }
     let mut near: Vec<_> = all()
         .iter()
@@ -393,6 +408,16 @@ pub fn nearest(text: &str) -> Vec<&'static str> {
         .collect();
     near.sort_by_key(|&(other, distance, _)| (other, distance));
     near.into_iter().take(3).map(|(_, _, name)| name).collect()
+}
+
+/// The cards and systems that a longer name may be about, where it says too little: all sizes of a card, or all machines with
+/// an integrated GPU of an architecture.
+fn several(text: &str) -> Vec<&'static Preset> {
+    let (parts, _) = parts(text);
+    let sizes = parts.iter().map(|part| sizes_of(&part.name).map(|(preset, _)| preset).collect::<Vec<_>>());
+    let sized = sizes.into_iter().find(|sizes| !sizes.is_empty());
+    let of_gfx = || architecture(text).map(|gfx| of_architecture(&gfx).collect());
+    sized.or_else(of_gfx).unwrap_or_default()
 }
 
 /// More names say less than three.
@@ -488,6 +513,9 @@ mod names_tests {
         assert!(nearest("RTX 4091").contains(&"RTX 4090"));
         assert!(nearest("a100").starts_with(&["A100 40GB", "A100 80GB"]));
         assert!(nearest("4060 ti").contains(&"RTX 4060 Ti 16GB"));
+        assert_eq!(nearest("zotac rtx 4060 ti amp"), ["RTX 4060 Ti 16GB", "RTX 4060 Ti 8GB"]);
+        assert!(nearest("AMD Radeon Graphics (RADV GFX1151)").contains(&"Strix Halo 128GB GTT"));
+        assert!(nearest("RTX 6000").starts_with(&["Quadro RTX 6000", "Quadro RTX 6000 Mobile", "RTX 6000 Ada"]));
         assert!(nearest("gforce 3090").starts_with(&["RTX 3090"]) && nearest("nvida rtx 4099").contains(&"RTX 4090"));
         assert!(nearest("Voodoo 2").is_empty() && nearest("").is_empty() && nearest("NVIDIA").is_empty());
     }
