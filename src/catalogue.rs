@@ -184,12 +184,16 @@ fn with(text: &str) -> impl Iterator<Item = CatalogueEntry> {
     LINES.lines().filter(move |line| line.contains(text)).map(CatalogueEntry::read)
 }
 
+/// What Ollama takes for the tag of a name without one.
+const LATEST: &str = ":latest";
+
 /// The entry with this name in the catalogue or in Ollama's library. Letter case and punctuation do not matter.
 pub fn find(name: &str) -> Option<CatalogueEntry> {
     let as_written = with(&format!("\"{name}\"")).find(|entry| entry.names().any(|own| own == name));
     // names that differ in punctuation alone may mean two: deepseek-v2:lite is the file in Ollama's library
     let exactly = || all().iter().find(|entry| entry.names().any(|own| own.eq_ignore_ascii_case(name)));
-    as_written.or_else(|| exactly().or_else(|| names::same(name)).cloned())
+    let usual = || find(name.strip_suffix(LATEST)?);
+    as_written.or_else(|| exactly().or_else(|| names::same(name)).cloned()).or_else(usual)
 }
 
 /// The entry that a name of another place means, and the quantisation in it: `qwen3:8b-q8_0`, `hf://Qwen/Qwen3-8B-GGUF:Q8_0`,

@@ -3,6 +3,7 @@
 
 mod answers;
 mod builds;
+mod cards;
 mod catalogue;
 mod check;
 mod cli;

@@ -242,6 +242,23 @@ fn the_table_is_whole() {
     assert!(known >= 55, "{known}");
 }
 
+/// A table of n-grams has 4.5 bits in every quantised file, whatever the rest has.
+#[test]
+fn a_table_of_ngrams_is_narrow() {
+    /// Bytes of Unsloth's UD-Q4_K_XL of all parts, as its page on Hugging Face says in November 2026.
+    const PUBLISHED: f64 = 111.3e9;
+    let entry = catalogue::find("qwen3.8-flash-next").unwrap();
+    for to in ["UD-Q4_K_XL", "UD-Q2_K_XL", "unsloth:UD-Q5_K_M"] {
+        let model = entry.model(to.parse::<Quantisation>().unwrap()).unwrap();
+        let table = model.tensor("per_layer_token_embd.weight").unwrap();
+        assert_eq!(table.ty, GgmlType::Q4_0, "{to}");
+        if to == "UD-Q4_K_XL" {
+            let error = model.bytes.0 as f64 / PUBLISHED - 1.0;
+            assert!(error.abs() < 0.03, "{to}: {} bytes, {:+.1} %", model.bytes.0, error * 100.0);
+        }
+    }
+}
+
 fn open(reference: &str) -> source::Package {
     let opened = source::load(reference, &Roots::default(), &mut source::no_progress).unwrap();
     opened.package(&mut source::no_progress).unwrap()

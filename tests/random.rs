@@ -49,15 +49,19 @@ pub static MODELS: LazyLock<Vec<PreparedModel>> = LazyLock::new(|| {
     models.map(|(name, quant)| catalogue::find(name).unwrap().model(quant).unwrap().into()).into()
 });
 
+/// Those that are bought anew: of the others there are many more, and as like them as one another.
+static PRESETS: LazyLock<Vec<&'static presets::Preset>> =
+    LazyLock::new(|| presets::all().iter().filter(|preset| !preset.by_name).collect());
+
 /// One to three cards, or a system, with RAM as desktops have it, of a bandwidth that is stated or not: slower than any
 /// card's memory.
 pub fn machine(random: &mut Random) -> Machine {
-    let preset = &presets::all()[random.below(presets::all().len())];
+    let preset = random.of(&PRESETS);
     let mut gpus: Vec<Gpu> = vec![preset.gpu()];
     if preset.ram().is_none() {
         for _ in 0..[0, 0, 0, 1, 1, 2][random.below(6)] {
             let other = loop {
-                let other = &presets::all()[random.below(presets::all().len())];
+                let other = random.of(&PRESETS);
                 if other.ram().is_none() && other.gpu().backend == preset.gpu().backend {
                     break other;
                 }

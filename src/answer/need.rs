@@ -1,4 +1,4 @@
-//! Which cards and systems run a model: every preset alone, and two of a card.
+//! Which cards and systems run a model: every preset that is bought anew alone, and two of a card.
 
 use std::sync::Arc;
 
@@ -89,8 +89,8 @@ impl PlanRequest {
             }
             found
         };
-        let all: Vec<&'static Preset> = presets::all().iter().collect();
-        let mut found: Vec<NeededMachine> = all.into_par_iter().with_max_len(1).flat_map_iter(of_preset).collect();
+        let bought: Vec<&'static Preset> = presets::all().iter().filter(|preset| !preset.by_name).collect();
+        let mut found: Vec<NeededMachine> = bought.into_par_iter().with_max_len(1).flat_map_iter(of_preset).collect();
         found.sort_by(|a, b| {
             let cost = |one: &NeededMachine| (one.memory, one.count, one.plan.cpu().asked());
             cost(a).cmp(&cost(b)).then_with(|| b.speed.shown().total_cmp(&a.speed.shown()))

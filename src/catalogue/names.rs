@@ -50,9 +50,9 @@ const OTHER_KINDS: [&str; 34] = [
 ];
 
 /// Words that say nothing of another model: how it was trained on, by whom it was packaged.
-const SAY_LITTLE: [&str; 18] = [
-    "base", "chat", "exp", "google", "gguf", "hf", "i1", "instruct", "it", "latest", "meta", "nvidia", "org",
-    "preview", "think", "thinking", "ud", "zai",
+const SAY_LITTLE: [&str; 22] = [
+    "ai21", "base", "c4ai", "chat", "exp", "google", "gguf", "hf", "i1", "inst", "instruct", "it", "latest", "meta",
+    "nvidia", "org", "preview", "pt", "think", "thinking", "ud", "zai",
 ];
 
 /// Words about the block that predicts further tokens, which some packagers leave out of a file.
@@ -88,10 +88,15 @@ impl Name {
         let mut tokens: Vec<Token> = Vec::new();
         let (mut word, mut is_open) = (0, false);
         for (index, &c) in characters.iter().enumerate() {
-            // Llama-3_3 means 3.3
+            // Llama-3_3 means 3.3, but Qwen3_8B is of 8 B
+            let ends_in_letters = || {
+                let mut rest = (index + 1..).map(at).skip_while(char::is_ascii_digit);
+                rest.next().is_some_and(char::is_alphabetic)
+            };
             let is_point = matches!(c, '.' | '_')
                 && index.checked_sub(1).is_some_and(|before| at(before).is_ascii_digit())
-                && at(index + 1).is_ascii_digit();
+                && at(index + 1).is_ascii_digit()
+                && !(c == '_' && ends_in_letters());
             if !c.is_alphanumeric() && !is_point {
                 word += usize::from(is_open);
                 is_open = false;
@@ -152,14 +157,35 @@ impl Name {
         text.len() == 4 && text.starts_with('2') && text.chars().all(|c| c.is_ascii_digit())
     }
 
+    /// Without all that may be a date: a year, a month before one, a month with its day or year: `08-2024`, `0528`, `1124`.
+    fn without_dates(&self) -> Self {
+        let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_month = |text: &str| text.len() <= 2 && number(text).is_some_and(|month| (1..=12).contains(&month));
+        let is_day = |text: &str| number(text).is_some_and(|day| (1..=31).contains(&day));
+        let is_year = |word: Option<Range<usize>>| word.is_some_and(|word| self.is_date(word));
+        let words = self.words();
+        self.without(|_, word| {
+            let text = self.text(word.clone());
+            let next = words.iter().find(|next| next.start == word.end).cloned();
+            let halves = text.split_at_checked(2).filter(|_| text.len() == 4);
+            is_year(Some(word))
+                || is_month(&text) && is_year(next)
+                || halves.is_some_and(|(month, rest)| is_month(month) && is_day(rest))
+        })
+    }
+
     fn has_size(&self) -> bool {
         self.words().into_iter().any(|word| self.is_size(word))
     }
 
+    /// `v0.3`
+    fn is_version(&self, word: Range<usize>) -> bool {
+        matches!(self.texts(word).as_slice(), ["v", _])
+    }
+
     /// Versions that are words of their own: `v0.3`.
     fn versions(&self) -> impl Iterator<Item = String> {
-        let versions = self.words().into_iter().filter(|word| matches!(self.texts(word.clone()).as_slice(), ["v", _]));
-        versions.map(|word| self.text(word))
+        self.words().into_iter().filter(|word| self.is_version(word.clone())).map(|word| self.text(word))
     }
 
     /// Where the tokens of `other` stand in this name, from the beginning of a word to the end of one.
@@ -240,14 +266,15 @@ impl Known {
         fits.max_by_key(|(fit, _)| *fit)
     }
 
-    /// Whether the words of `asked` besides the name, which stands `at`, say little.
-    fn is_all_of(&self, asked: &Name, at: &Range<usize>) -> bool {
-        let words = asked.words().into_iter();
+    /// Whether the words of `asked` besides the name, which stands `at`, say little, as its first words do that name a
+    /// publisher.
+    fn is_all_of(&self, asked: &Name, at: &Range<usize>, publisher: usize) -> bool {
+        let words = asked.words().into_iter().skip(publisher);
         let mut rest = words.filter(|word| word.end <= at.start || word.start >= at.end);
         rest.all(|word| {
             let text = asked.text(word.clone());
-            let counts = asked.is_size(word) || text.chars().all(|c| c.is_ascii_digit());
-            counts || SAY_LITTLE.contains(&text.as_str()) || self.words.contains(&text)
+            let counts = asked.is_size(word.clone()) || text.chars().all(|c| c.is_ascii_digit());
+            counts || asked.is_version(word) || SAY_LITTLE.contains(&text.as_str()) || self.words.contains(&text)
         })
     }
 
@@ -288,15 +315,24 @@ fn fitting(name: &str) -> Vec<Fitting> {
         return Vec::new();
     }
     let asked = Name::read(name);
-    let undated = asked.without(Name::is_date);
+    let undated = [asked.without(Name::is_date), asked.without_dates()];
+    let publisher = publisher(name);
     let fits = |known: &'static Known| {
-        let fits = [&asked, &undated].into_iter().filter_map(|asked| Some((asked, known.fit(asked)?)));
+        let asked = std::iter::once(&asked).chain(&undated);
+        let fits = asked.filter_map(|asked| Some((asked, known.fit(asked)?)));
         let (asked, (fit, at)) = fits.max_by_key(|(_, (fit, _))| *fit)?;
-        Some(Fitting { fit, known, is_all: known.is_all_of(asked, &at) })
+        Some(Fitting { fit, known, is_all: known.is_all_of(asked, &at, publisher) })
     };
     let mut found: Vec<_> = Known::all().iter().filter_map(fits).collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.fit));
     found
+}
+
+/// How many words at the beginning of a file's name are its publisher's, as some packagers write it: `Qwen_Qwen3.6-27B`.
+fn publisher(name: &str) -> usize {
+    let first =
+        name.split_once('_').map(|(first, _)| first).filter(|first| !first.contains(|c: char| c.is_ascii_digit()));
+    first.map_or(0, |first| Name::read(first).words().len())
 }
 
 struct Fitting {
@@ -345,9 +381,16 @@ fn is_about_mtp(name: &Name, word: Range<usize>) -> bool {
     ABOUT_MTP.contains(&name.text(word).as_str())
 }
 
-/// Tokens without the words that they are parts of.
+/// Tokens without the words that they are parts of: `gptoss` is `gpt-oss`.
 fn tokens_alone(name: Name) -> Vec<Token> {
-    name.tokens.into_iter().map(|token| Token { word: 0, ..token }).collect()
+    let mut alone: Vec<Token> = Vec::new();
+    for token in name.tokens {
+        match alone.last_mut().filter(|last| !last.is_number && !token.is_number) {
+            Some(last) => last.text.push_str(&token.text),
+            None => alone.push(Token { word: 0, ..token }),
+        }
+    }
+    alone
 }
 
 /// The entry one of whose names is `name` but for letter case and punctuation.

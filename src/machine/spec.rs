@@ -425,17 +425,21 @@ fn named(text: &str, macos: u32, is_stated: bool) -> Result<(Gpu, Option<String>
         return Ok((gpu, Some(assumed_free(preset.free, &memory) + &otherwise)));
     }
     match text.parse::<Bytes>() {
-        Ok(total) if total >= Bytes::mib(1) => {
+        // a 780M is no 780 MB
+        Ok(total) if total >= Bytes::mib(1) && !presets::lacks_size(text) => {
             file::plausible("total", total)?;
             Ok(blank(total))
         }
-        Ok(total) => {
+        Ok(total) if total < Bytes::mib(1) => {
             Err(format!("'{text}' is {} bytes: use a size such as 24GiB, a card such as 'RTX 4090', or none", total.0))
         }
         Err(_) if text.is_empty() => {
             Err("no GPU is named: use a size such as 24GiB, a card such as 'RTX 4090', or none".to_owned())
         }
-        Err(_) => {
+        Ok(_) | Err(_) => {
+            if let Some(why) = presets::why_unknown(text) {
+                return Err(format!("'{text}' is not known: {why}; state its memory, such as 24GiB"));
+            }
             let near = presets::nearest(text);
             let hint = match near.as_slice() {
                 [] => "'plimsoll devices --presets' lists the cards".to_owned(),

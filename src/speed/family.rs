@@ -67,14 +67,14 @@ impl Family {
             (Backend::Metal, _) if preset.matrix => Self::MetalMatrix,
             (Backend::Metal, _) => Self::Metal,
             (Backend::Vulkan, Backend::Cuda) => Self::VulkanNvidia,
-            (Backend::Vulkan, Backend::Rocm) => match Radeon::of(preset)? {
+            (Backend::Vulkan, _) if preset.gfx.is_some() => match Radeon::of(preset)? {
                 Radeon::Gcn => Self::VulkanGcn,
                 Radeon::Rdna2 => Self::VulkanRdna2,
                 Radeon::Rdna3 => Self::VulkanRdna3,
                 Radeon::Rdna35 => Self::VulkanRdna35,
                 Radeon::Rdna4 => Self::VulkanRdna4,
             },
-            (Backend::Rocm, Backend::Rocm) => match Radeon::of(preset)? {
+            (Backend::Rocm, _) if preset.gfx.is_some() => match Radeon::of(preset)? {
                 Radeon::Gcn => Self::Gcn,
                 Radeon::Rdna2 => Self::Rdna2,
                 Radeon::Rdna3 => Self::Rdna3,
@@ -135,7 +135,8 @@ impl Radeon {
     /// By ROCm's name of the architecture.
     fn of(preset: &Preset) -> Option<Self> {
         Some(match preset.gfx.as_deref()?.strip_prefix("gfx")? {
-            gfx if gfx.starts_with('9') => Self::Gcn,
+            gfx if gfx.starts_with(['8', '9']) => Self::Gcn,
+            // of RDNA1 nothing was measured apart
             gfx if gfx.starts_with("10") => Self::Rdna2,
             gfx if gfx.starts_with("115") => Self::Rdna35,
             gfx if gfx.starts_with("11") => Self::Rdna3,
@@ -199,6 +200,9 @@ mod tests {
             ("MI210", Backend::Rocm, Some(Family::Gcn)),
             ("M4 Max 64GB", Backend::Metal, Some(Family::Metal)),
             ("M5 16GB", Backend::Metal, Some(Family::MetalMatrix)),
+            ("RX 580 8GB", Backend::Vulkan, Some(Family::VulkanGcn)),
+            ("RX 5700 XT", Backend::Vulkan, Some(Family::VulkanRdna2)),
+            ("Radeon 890M 32GB", Backend::Vulkan, Some(Family::VulkanRdna35)),
             ("Arc B580", Backend::Sycl, Some(Family::Sycl)),
             ("RTX 4090", Backend::Plain, None),
         ] {

@@ -1,4 +1,5 @@
-//! What names of other places mean: `names.tsv` has those of public repositories and files.
+//! What names of other places mean: `names.tsv` has those of public repositories and files, `typed.tsv` those that people
+//! type.
 
 use std::collections::BTreeSet;
 
@@ -30,6 +31,23 @@ fn a_name_means_its_own_model_or_none() {
         found.extend(meant(name));
     }
     assert!(found.len() >= 90, "{}", found.len());
+}
+
+/// What `plimsoll plan NAME` plans or offers where nothing else has the name.
+#[test]
+fn a_name_that_people_type_means_its_own_model_or_none() {
+    let rows: Vec<_> = include_str!("typed.tsv").lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(rows.len() >= 400, "{}", rows.len());
+    let mut wrong = Vec::new();
+    for row in rows {
+        let (name, wanted) = row.split_once('\t').unwrap();
+        let found = catalogue::find(name).map(|entry| entry.name);
+        let found = found.or_else(|| Some(catalogue::described_by(name)?.0.name.clone()));
+        if found.as_deref().unwrap_or("-") != wanted {
+            wrong.push(format!("{name}: {found:?}, not {wanted}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Recipe {
     experts: Option<Experts>,
     /// Types that hold for every name.
     always: &'static [TypeRule],
+    /// Types of tables that are looked up in, which hold for every name but those of floats.
+    tables: &'static [TypeRule],
     rows: &'static [RecipeRow],
     is_known: bool,
     /// How far it was off.
@@ -208,6 +210,10 @@ const UNSLOTH_EXPERTS: &[RecipeRow] = with_experts! {
 const PRECISE_DELTA: &[TypeRule] = &[of("ssm_alpha", F32), of("ssm_beta", F32)];
 /// Before.
 const WIDE_DELTA: &[TypeRule] = &[of("ssm_alpha", Q8_0), of("ssm_beta", Q8_0)];
+/// Tables of n-grams: their rows are shorter than a block of the K types. In Unsloth's UD-Q2_K_XL of Qwen3.8 Flash Next that of
+/// 160 × 320,001,536 has 26.82 GiB (github.com/Tanguille/cluster, pull request 4764), and ggml-org's script for it names the
+/// type (github.com/ggml-org/convert, pull request 27).
+const NGRAMS: &[TypeRule] = &[of("per_layer_token_embd", Q4_0)];
 
 const WITH_MATRIX: Recipe = Recipe {
     name: "importance",
@@ -215,6 +221,7 @@ const WITH_MATRIX: Recipe = Recipe {
     importance: true,
     experts: None,
     always: &[],
+    tables: &[],
     rows: &[],
     is_known: true,
     error: within(20, 1, 1),
@@ -258,6 +265,7 @@ pub const RECIPES: &[Recipe] = &[
         name: "unsloth-experts",
         title: "Unsloth's recipe for experts",
         always: PRECISE_DELTA,
+        tables: NGRAMS,
         rows: UNSLOTH_EXPERTS,
         error: within(94, 528, 2847),
         ..WITH_MATRIX
@@ -387,12 +395,13 @@ impl Recipe {
         let rules = row.map_or(&[][..], |row| row.rules);
         // what holds for all quantised files does not for plain Q8_0 and wider ones
         let always = if row.is_some() { self.always } else { &[] };
+        let tables = if quantise::bits(base) < 16.0 { self.tables } else { &[] };
         let tied = model.tensor(OUTPUT).is_none();
         let other = move |tensor: &Tensor, kept: bool| {
             let is_expert = !kept && tensor.name.contains("_exps.");
             let ruled = || {
                 let fits = |rule: &&TypeRule| rule.kept == kept && rule.matches(&tensor.name) && !(rule.untied && tied);
-                always.iter().chain(rules).find(fits).map(|rule| rule.ty)
+                always.iter().chain(tables).chain(rules).find(fits).map(|rule| rule.ty)
             };
             experts.filter(|_| is_expert).or_else(ruled)
         };
