@@ -563,6 +563,6 @@ mod tests {
                 }
             }
         }
-        assert!(all > 1000 && built * 3 < all, "{built} of {all}");
+        assert!(all > 1000 && built * 2 < all, "{built} of {all}");
     }
 }
