@@ -90,10 +90,8 @@ pub fn draw_in(app: &App, area: Rect, form: Form, scopes: &[Scope], buffer: &mut
         } else {
             Rect { x: inner.x, width: inner.width, ..area }
         };
-        // in a short row the key alone
-        let hint = if form == Form::Bare && end_of_text(row, buffer) + 12 > row.right() { "" } else { MORE_HINT };
         let mut writer = RowWriter::new(buffer, row, 0);
-        writer.right(" ", theme.ink(Hue::Dim)).right(hint, theme.ink(Hue::Dim));
+        writer.right(" ", theme.ink(Hue::Dim)).right(MORE_HINT, theme.ink(Hue::Dim));
         writer.right(&key, theme.bold(Hue::Text)).right(" ", theme.ink(Hue::Dim));
         if form != Form::Bare {
             go_on(Rect { y: inner.bottom() - 1, height: 1, ..inner }, theme, buffer);
