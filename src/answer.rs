@@ -42,7 +42,6 @@ use crate::units::Bytes;
 
 pub use change::CacheTypeCost;
 pub use change::Change;
-pub use fits::Fit;
 pub use glance::{Figures, Largest};
 pub use limits::{KnobLimits, Way};
 pub use remedy::Remedy;

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use super::error::CliError;
 use super::value::{self, Interval, PageChoice};
-use crate::answer::Fit;
+use crate::answer::fits::Fit;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::answer::Fit;
+use crate::answer::fits::Fit;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};

@@ -356,8 +356,8 @@ fn unbracketed(name: &str) -> &str {
     at.and_then(|at| name.get(..at)).unwrap_or(name)
 }
 
-/// The presets for an incremental search: those that contain `text` first, then those that contain its letters in
-/// order, of both what is bought anew before the rest; all if it is empty.
+/// The presets for an incremental search: those that contain `text`, of them what is bought anew first, then those of it
+/// that contain its letters in order; all if it is empty.
 pub fn matching(text: &str) -> Vec<&'static Preset> {
     let wanted = compact(text);
     let mut found: Vec<_> = all()
@@ -368,7 +368,8 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
                 let matches = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
                 matches.then_some(!name.contains(&wanted))
             });
-            Some((scattered.min()?, preset))
+            // among so many older names any letters stand somewhere
+            scattered.min().filter(|scattered| !(*scattered && preset.by_name)).map(|scattered| (scattered, preset))
         })
         .collect();
     found.sort_by_key(|&(scattered, preset)| (scattered, preset.by_name));

@@ -183,6 +183,20 @@ mod shell {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_answer_that_cannot_be_written_ends_with_status_1() {
+        use std::io::Write;
+        use std::process::Stdio;
+
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut mcp = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        mcp.arg("mcp").stdin(Stdio::piped()).stdout(full).stderr(Stdio::null());
+        let mut child = mcp.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+    }
+
     #[test]
     fn a_model_is_pulled_only_if_it_fits() {
         let sandbox = Sandbox::new();
@@ -222,7 +236,7 @@ mod shell {
         };
         let (status, why, output, summary) = run("--gpu \"RTX 4090\" --ram 64GiB", "vram");
         assert_eq!((status, why.as_str(), output.as_str()), (Some(0), "", "outcome=vram\n"));
-        assert!(summary.contains("layers on GPU") && summary.contains("RTX 4090"), "{summary}");
+        assert!(summary.contains("All in VRAM") && summary.contains("RTX 4090"), "{summary}");
         let (status, why, output, _) = run("--gpu 'RTX 4070' --ram 64GiB --ctx 32k", "vram");
         assert_eq!((status, output.as_str()), (Some(5), "outcome=layers-in-ram\n"));
         assert!(why.contains("--fits vram: "), "{why}");

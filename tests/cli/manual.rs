@@ -42,7 +42,7 @@ fn completions_are_written(#[case] shell: &str, #[case] start: &str) {
 }
 
 /// A way to run each command that ends well, and one that cannot read what it is to read, if it reads something.
-const COMMANDS: [(&[&str], &[&str]); 23] = [
+const COMMANDS: [(&[&str], &[&str]); 24] = [
     (&["plan", MODEL], &["plan", "none.gguf"]),
     (&["max", MODEL], &["max", "none.gguf"]),
     (&["why", MODEL], &["why", "none.gguf"]),
@@ -65,6 +65,7 @@ const COMMANDS: [(&[&str], &[&str]); 23] = [
     (&["schema"], &[]),
     (&["report", MODEL], &[]),
     (&["completions", "bash"], &[]),
+    (&["mcp"], &[]),
     (&["man"], &[]),
 ];
 const MODEL: &str = "catalogue:qwen3-8b";
@@ -81,8 +82,8 @@ fn statuses(sandbox: &Sandbox, command: &str) -> Vec<i32> {
 #[cfg(target_os = "linux")]
 #[test]
 fn every_status_that_help_lists_can_be_seen() {
-    // tests/running and tests/cli/apply.rs apply plans to stand-ins
-    let elsewhere = [("apply", 1), ("apply", 4), ("apply", 130)];
+    // tests/running and tests/cli/apply.rs apply plans to stand-ins, tests/cli/agents.rs sends messages
+    let elsewhere = [("apply", 1), ("apply", 4), ("apply", 130), ("mcp", 1)];
     let help = Sandbox::new().plimsoll().arg("--help").assert().success().get_output().clone();
     let help = String::from_utf8(help.stdout).unwrap();
     let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -110,6 +111,7 @@ fn every_status_that_help_lists_can_be_seen() {
                 }
                 2 => program(&[command, "--none-such"]).output().unwrap().status,
                 3 => program(unread).output().unwrap().status,
+                5 => program(&[command, MODEL, "--gpu", "none", "--fits", "vram"]).output().unwrap().status,
                 130 => {
                     let program = program(&[]);
                     let mut process = Process::new(program.get_program());

@@ -128,8 +128,10 @@ impl Encoder {
         (0..*n_layer).map(move |il| {
             let weights: Vec<(&str, Type, [u64; 4])> = self.weights.of_block(il).collect();
             let is_windowed = *n_wa_pattern > 0 && !(il + 1).is_multiple_of(*n_wa_pattern);
+            // what it passes on besides its output outlives the next blocks
             let is_feature = feature_layers.iter().any(|layer| usize::try_from(*layer) == Ok(il));
-            (weights, is_windowed, il <= *insert_layer_id, is_feature)
+            let is_level = self.weights.in_block(il, "deepstack.fc1.weight").is_some();
+            (weights, is_windowed, il <= *insert_layer_id, (is_feature || is_level).then_some(il))
         })
     }
 }

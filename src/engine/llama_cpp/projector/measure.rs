@@ -550,7 +550,8 @@ mod tests {
             let loaded = LoadedProjector::new(header).unwrap();
             for (encoder, device) in loaded.encoders.iter().flat_map(|one| devices.iter().map(move |on| (one, on))) {
                 for flash_attn in [FlashAttn::Auto, FlashAttn::Off] {
-                    let options = ProjectorOptions { device: device.clone(), flash_attn, ..ProjectorOptions::default() };
+                    let options =
+                        ProjectorOptions { device: device.clone(), flash_attn, ..ProjectorOptions::default() };
                     let [mut few, mut whole] = [(); 2].map(|()| Measurer::new(encoder, release, &options).unwrap());
                     whole.built = BuiltBlocks::all(encoder.hparams.n_layer);
                     for measurer in [&mut few, &mut whole] {
