@@ -356,20 +356,23 @@ fn unbracketed(name: &str) -> &str {
     at.and_then(|at| name.get(..at)).unwrap_or(name)
 }
 
-/// The presets for an incremental search: those that contain `text`, of them what is bought anew first, then those of it
-/// that contain its letters in order; all if it is empty.
+/// The presets for an incremental search: those a name of which contains `text`, what is bought anew first, then those of
+/// that whose own name contains its letters in order; all if it is empty.
 pub fn matching(text: &str) -> Vec<&'static Preset> {
     let wanted = compact(text);
     let mut found: Vec<_> = all()
         .iter()
         .filter_map(|preset| {
-            let scattered = preset.compact.iter().filter_map(|name| {
-                let mut letters = name.chars();
-                let matches = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
-                matches.then_some(!name.contains(&wanted))
-            });
-            // among so many older names any letters stand somewhere
-            scattered.min().filter(|scattered| !(*scattered && preset.by_name)).map(|scattered| (scattered, preset))
+            let contained = preset.compact.iter().any(|name| name.contains(&wanted));
+            // among so many other names any letters stand somewhere
+            let own = preset.compact.first().filter(|_| !preset.by_name);
+            let scattered = || {
+                own.is_some_and(|name| {
+                    let mut letters = name.chars();
+                    wanted.chars().all(|wanted| letters.any(|letter| letter == wanted))
+                })
+            };
+            (contained || scattered()).then_some((!contained, preset))
         })
         .collect();
     found.sort_by_key(|&(scattered, preset)| (scattered, preset.by_name));

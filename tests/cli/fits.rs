@@ -14,7 +14,7 @@ const WAYS: [&str; 4] = ["vram", "gpu", "experts", "load"];
 #[case("qwen3-8b", &["--gpu", "none", "--ram", "64GiB"], 1, "cpu")]
 #[case("qwen3-30b-a3b", &["--gpu", "12GiB", "--ram", "64GiB", "--engine", "llama.cpp", "--ctx", "8k"], 2, "experts-in-ram")]
 #[case("llama3.1-70b", &["--gpu", "none", "--ram", "16GiB"], 0, "does-not-fit")]
-#[case("qwen3-8b", &["--gpu", "16GiB", "--ram", "64GiB", "--engine", "llama.cpp", "--no-fit", "--ctx", "max"], 4, "vram")]
+#[case("qwen3-8b", &["--gpu", "16GiB", "--ram", "64GiB", "--engine", "llama.cpp", "--fit", "off", "--ctx", "max"], 4, "vram")]
 fn a_plan_fits_as_asked_or_ends_with_status_5(
     #[case] model: &str,
     #[case] arguments: &[&str],
