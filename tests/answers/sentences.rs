@@ -61,6 +61,18 @@ fn speed(value: &Value) -> String {
     format!("≈ {middle} tok/s{ends}")
 }
 
+/// Free memory less what the plan takes.
+fn left(device: &Value) -> i64 {
+    int(&device["headroom"]) + int(&device["reserved"])
+}
+
+/// What a driver takes once the model is loaded.
+fn driver(device: &Value) -> [u64; 2] {
+    let driver = &device["driver"];
+    let context = driver["context"]["bytes"].as_u64().unwrap_or(0);
+    ["least", "most"].map(|end| driver["loaded"][end].as_u64().unwrap_or(0) + context)
+}
+
 impl<'a> Case<'a> {
     fn of(asked: &'a Asked) -> Self {
         Self { asked, json: serde_json::from_str(&json(&asked.plan).unwrap()).unwrap() }
@@ -90,18 +102,6 @@ impl<'a> Case<'a> {
         [length(&self.cpu()["layers"]).to_string(), self.json["layer_count"].to_string()]
     }
 
-    /// Free memory less what the plan takes.
-    fn left(&self, device: &Value) -> i64 {
-        int(&device["headroom"]) + int(&device["reserved"])
-    }
-
-    /// What a driver takes once the model is loaded.
-    fn driver(&self, device: &Value) -> [u64; 2] {
-        let driver = &device["driver"];
-        let context = driver["context"]["bytes"].as_u64().unwrap_or(0);
-        ["least", "most"].map(|end| driver["loaded"][end].as_u64().unwrap_or(0) + context)
-    }
-
     fn first_prompt(&self, device: &Value) -> u64 {
         let kind = if self.plan().model.experts.is_some() { "experts" } else { "dense" };
         device["driver"]["first_prompt"][kind].as_u64().unwrap_or(0)
@@ -114,9 +114,8 @@ impl<'a> Case<'a> {
             None => (named, false),
         };
         let used = || self.devices().iter().filter(|device| device["kind"] == "gpu" && length(&device["layers"]) > 0);
-        let above = |device: &Value| {
-            self.left(device) - int(&device["reserved"]).max(i64::try_from(self.driver(device)[1]).unwrap())
-        };
+        let above =
+            |device: &Value| left(device) - int(&device["reserved"]).max(i64::try_from(driver(device)[1]).unwrap());
         let device = self.device(id);
         assert!(!is_fullest || used().map(above).min() == Some(above(device)), "{named} is not the fullest GPU");
         assert!(is_fullest || used().count() == 1 || !named.ends_with(','), "{named}");
@@ -151,7 +150,7 @@ impl<'a> Case<'a> {
         let spare = |device: &&Value| {
             let at = self.devices().iter().position(|one| one["id"] == device["id"]).unwrap();
             let desktop = if self.asked.request.machine.gpus[at].shows_desktop() { DESKTOP } else { 0 };
-            self.left(device) - i64::try_from(self.driver(device)[1] + self.first_prompt(device) + desktop).unwrap()
+            left(device) - i64::try_from(driver(device)[1] + self.first_prompt(device) + desktop).unwrap()
         };
         let device = used.min_by_key(spare).unwrap();
         (device["id"].as_str().unwrap().to_owned(), spare(&device), device)
@@ -226,14 +225,12 @@ const FORMS: &[(&str, Expected)] = &[
         let gpu = case.gpu(found[0]);
         vec![found[0].to_owned(), difference(-int(&gpu["headroom"])), bytes(&gpu["reserved"])]
     }),
-    ("{} needs {} more than is free", |case, found| {
-        vec![found[0].to_owned(), difference(-case.left(case.gpu(found[0])))]
-    }),
+    ("{} needs {} more than is free", |case, found| vec![found[0].to_owned(), difference(-left(case.gpu(found[0])))]),
     ("{} has {} left, {} too little for {}", |case, found| {
         let gpu = case.gpu(found[0]);
-        let lacking = i64::try_from(case.driver(gpu)[1]).unwrap() - case.left(gpu);
+        let lacking = i64::try_from(driver(gpu)[1]).unwrap() - left(gpu);
         let id = gpu["id"].as_str().unwrap();
-        vec![found[0].to_owned(), difference(case.left(gpu)), difference(lacking), case.driver_name(id)]
+        vec![found[0].to_owned(), difference(left(gpu)), difference(lacking), case.driver_name(id)]
     }),
     ("RAM holds all but {} of {} of mapped weights", |case, _| {
         let ram = case.plan().ram();
@@ -259,19 +256,19 @@ const FORMS: &[(&str, Expected)] = &[
     }),
     ("{} has {} left for {}'s {} ({}): {}", |case, found| {
         let gpu = case.device(found[0]);
-        let driver = span(case.driver(gpu));
-        let left = difference(case.left(gpu).max(0));
+        let driver = span(driver(gpu));
+        let left = difference(left(gpu).max(0));
         vec![found[0].into(), left, case.driver_name(found[0]), driver, case.known(found[0]), found[5].into()]
     }),
     ("The first prompt may take up to {} more for {} ({}); {} has {} left", |case, found| {
         let gpu = case.device(found[3]);
         let more = Bytes(case.first_prompt(gpu)).to_string();
-        let left = difference(case.left(gpu).max(0));
+        let left = difference(left(gpu).max(0));
         vec![more, case.driver_name(found[3]), case.known(found[3]), found[3].into(), left]
     }),
     ("{} takes {} ({}): {}", |case, found| {
         let gpu = case.plan().tightest_gpu().unwrap().0.id.clone();
-        vec![case.driver_name(&gpu), span(case.driver(case.device(&gpu))), case.known(&gpu), found[3].into()]
+        vec![case.driver_name(&gpu), span(driver(case.device(&gpu))), case.known(&gpu), found[3].into()]
     }),
     ("With that target {} stay free on {}", |case, _| {
         let then = case.after_first();
@@ -283,13 +280,13 @@ const FORMS: &[(&str, Expected)] = &[
         let then = case.after_first();
         let (gpu, _, device) = then.least_spare();
         let first = Bytes(then.first_prompt(device)).to_string();
-        vec![then.driver_name(&gpu), span(then.driver(device)), first, how_known(&then, &gpu, found[3])]
+        vec![then.driver_name(&gpu), span(driver(device)), first, how_known(&then, &gpu, found[3])]
     }),
     ("Beside that its desktop has {} (assumed)", |_, _| vec![Bytes(DESKTOP).to_string()]),
     ("Beside that {} has {} ({})", |case, found| {
         let then = case.after_first();
         let (gpu, _, device) = then.least_spare();
-        vec![then.driver_name(&gpu), span(then.driver(device)), how_known(&then, &gpu, found[2])]
+        vec![then.driver_name(&gpu), span(driver(device)), how_known(&then, &gpu, found[2])]
     }),
     ("Parts of {} layers ({}) are on a different GPU from the rest of the layer", elsewhere),
     ("Parts of {} layer ({}) are on a different GPU from the rest of the layer", elsewhere),

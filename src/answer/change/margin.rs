@@ -209,6 +209,7 @@ pub(super) fn what_stays(request: &PlanRequest, devices: &[DevicePlan]) -> Optio
     if gpu.shows_desktop() {
         beside.push(format!("its desktop has {DESKTOP} (assumed)"));
     }
-    let beside = beside.iter().map(|what| format!(". Beside that {what}")).collect::<String>();
+    let beside: Vec<String> = beside.iter().map(|what| format!(". Beside that {what}")).collect();
+    let beside = beside.concat();
     Some(format!("{} stay free{place}{beside}", spare.left()))
 }

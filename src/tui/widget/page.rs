@@ -149,7 +149,7 @@ pub fn lines(page: &Page, cells: usize, chosen: Option<usize>, theme: Theme) -> 
     let line = |line: page::Line| {
         let Some(choice) = line.choice else {
             let margin = Some(Span::raw("  ")).filter(|_| line.above_choices && has_choices);
-            return (Line::from_iter(margin.into_iter().chain(spans(&line.spans, theme, false))), None);
+            return (margin.into_iter().chain(spans(&line.spans, theme, false)).collect(), None);
         };
         let is_chosen = chosen == Some(choice);
         let begins = before.replace(choice) != Some(choice);
