@@ -50,7 +50,8 @@ fn examples_of_the_skill_are_true() {
 
 /// What `plimsoll mcp` answers to these messages.
 fn conversation(sandbox: &Sandbox, messages: &[Value]) -> Vec<Value> {
-    let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+    let lines: Vec<String> = messages.iter().map(|message| format!("{message}\n")).collect();
+    let lines = lines.concat();
     let output = sandbox.plimsoll().arg("mcp").write_stdin(lines).assert().success().get_output().clone();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -218,7 +219,8 @@ mod shell {
     fn step() -> String {
         let action = fs::read_to_string(root().join("packaging/action/action.yml")).unwrap();
         let (_, script) = action.split_once("      run: |\n").unwrap();
-        script.lines().map(|line| format!("{}\n", line.strip_prefix("        ").unwrap_or(line))).collect()
+        let lines: Vec<&str> = script.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect();
+        lines.join("\n")
     }
 
     #[test]
