@@ -8,6 +8,7 @@ use plimsoll::gguf::FileType;
 use serde_json::{Value, json};
 
 use super::TestNetwork;
+use super::repository::{MACHINE, plimsoll};
 use super::server::{Reply, Server, file};
 use crate::cli::schema::printed;
 use crate::original::{Files, files};
@@ -121,14 +122,6 @@ fn layers_that_differ_are_all_read() {
     assert_eq!(hub.seen().len(), 15);
 }
 
-fn plimsoll(home: &Path, url: &str, args: &[&str]) -> Command {
-    let mut command = assert_cmd::cargo::cargo_bin_cmd!("plimsoll");
-    command.env_clear().env("HOME", home).env("HF_ENDPOINT", url).env("OLLAMA_REGISTRY", url);
-    command.env("OLLAMA_HOST", "127.0.0.1:9").current_dir(home).args(args);
-    command
-}
-
-const MACHINE: [&str; 4] = ["--gpu", "24GiB", "--ram", "64GiB"];
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 fn text_of(command: &mut Command) -> String {

@@ -42,14 +42,16 @@ fn hub(files: Vec<(String, Option<u64>)>, bytes: Vec<u8>) -> Server {
     })
 }
 
-fn plimsoll(home: &Path, url: &str, args: &[&str]) -> Command {
+/// The program with this home folder, and this address as every server's.
+pub(super) fn plimsoll(home: &Path, url: &str, args: &[&str]) -> Command {
     let mut command = assert_cmd::cargo::cargo_bin_cmd!("plimsoll");
     command.env_clear().env("HOME", home).env("HF_ENDPOINT", url).env("OLLAMA_REGISTRY", url);
     command.env("OLLAMA_HOST", "127.0.0.1:9").current_dir(home).args(args);
     command
 }
 
-const MACHINE: [&str; 4] = ["--gpu", "24GiB", "--ram", "64GiB"];
+/// A described machine.
+pub(super) const MACHINE: [&str; 4] = ["--gpu", "24GiB", "--ram", "64GiB"];
 
 fn json_of(command: &mut Command) -> Value {
     let output = command.assert().success().get_output().clone();

@@ -74,16 +74,18 @@ impl PlanBuilder<'_> {
     fn notes_on_overrides(&self) -> Vec<String> {
         let LayerSplit { overrides: by_fit, by_user, .. } = &self.placed.fitted.spread;
         let mut notes = Vec::new();
-        // a placement may name a layer of which it moves nothing
-        let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
-        let layers = elsewhere.iter().filter(|bytes| **bytes > 0).count();
-        if by_user.is_given {
-            let note =
-                || format!("{layers} of the layers have weights on another device, by the options that place tensors");
+        if by_user.is_given || !by_fit.is_empty() {
+            // a placement may name a layer of which it moves nothing
+            let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
+            let layers = elsewhere.iter().filter(|bytes| **bytes > 0).count();
+            let note = || match layers {
+                _ if by_user.is_given => {
+                    format!("{layers} of the layers have weights on another device, by the options that place tensors")
+                }
+                1 => "1 layer has weights on another device: experts or feed-forward tensors".to_owned(),
+                _ => format!("{layers} layers have weights on another device: experts or feed-forward tensors"),
+            };
             notes.extend((layers > 0).then(note));
-        } else if !by_fit.is_empty() && layers > 0 {
-            let layers = if layers == 1 { "1 layer has".to_owned() } else { format!("{layers} layers have") };
-            notes.push(format!("{layers} weights on another device: experts or feed-forward tensors"));
         }
         let idle = overrides::without_effect(&self.placed.settings.override_tensor, &self.model.header);
         let of_none = |one: String| format!("'{one}' of --override-tensor places no tensor of this model");

@@ -25,6 +25,9 @@ use blocks::{ATTENTION_OUT, Blocks, Rotary};
 /// Nodes of clip's graphs (`clip_ctx::max_nodes` in `clip.cpp`, 0.1.161).
 const MAX_NODES: usize = 8192;
 
+/// The encoder's own device, which has its weights.
+const OWN_DEVICE: BackendId = 0;
+
 /// The table of learned positions.
 const POSITIONS: &str = "v.position_embd.weight";
 
@@ -50,8 +53,6 @@ pub(super) struct ClipGraph<'a> {
     /// Matrix products of Gemma 4 are limited to a range before and after.
     clamps: Option<Clamp>,
     rules: ClipRules,
-    /// The device of the weights.
-    place: BackendId,
     /// The blocks that are built.
     built: &'a [usize],
     /// Weights already in the graph.
@@ -91,7 +92,6 @@ pub(super) fn build(
         flash_attn,
         clamps: encoder.kind.has(Trait::ClampsProducts).then_some(clamp),
         rules: release.clip,
-        place: 0,
         built,
         known: vec![TensorId::NONE; encoder.weights.all.len()],
         misfit: None,
@@ -160,7 +160,7 @@ impl ClipGraph<'_> {
     fn weight(&mut self, index: usize) -> TensorId {
         if !self.known[index].is_some() {
             let weight = &self.encoder.weights.all[index];
-            self.known[index] = self.g.given(weight.ty, weight.ne, Buffer::Weights(self.place), "", weight.layer);
+            self.known[index] = self.g.given(weight.ty, weight.ne, Buffer::Weights(OWN_DEVICE), "", weight.layer);
         }
         self.known[index]
     }
@@ -178,7 +178,7 @@ impl ClipGraph<'_> {
 
     fn lacking(&mut self, name: &str) -> TensorId {
         self.misfit.get_or_insert_with(|| format!("it has no tensor {name}"));
-        self.g.given(Type::F32, [1; 4], Buffer::Weights(self.place), "", -1)
+        self.g.given(Type::F32, [1; 4], Buffer::Weights(OWN_DEVICE), "", -1)
     }
 
     /// The tensor of block `il` with this name; none if the file has none.
