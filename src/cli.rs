@@ -46,7 +46,7 @@ pub mod fuzz {
 use std::panic;
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
+use clap::{CommandFactory, FromArgMatches};
 use clap::error::ErrorKind;
 
 use args::AboutPlan;
@@ -60,7 +60,7 @@ use crate::settings::Source;
 /// Runs the program and returns its exit status: `manual` has the table.
 pub fn main() -> ExitCode {
     install_panic_hook();
-    let command_line = manual::command();
+    let command_line = Cli::command();
     let expanded = command::expand(std::env::args_os(), &command_line);
     let status = match run(expanded, command_line) {
         Ok(status) => status,
@@ -85,7 +85,11 @@ fn install_panic_hook() {
 }
 
 fn run(Expanded { arguments, remarks, declined }: Expanded, command_line: clap::Command) -> Result<ExitCode, CliError> {
-    let parsed = command_line.try_get_matches_from(&arguments);
+    let mut parsed = command_line.try_get_matches_from(&arguments);
+    // the help of every command is made only where one is printed
+    if parsed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DisplayHelp) {
+        parsed = manual::command().try_get_matches_from(&arguments);
+    }
     let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let mut cli = match parsed.map_err(|error| error.format(&mut manual::command())) {
         Ok(cli) => cli,

@@ -211,7 +211,7 @@ impl Item {
     }
 
     /// Whether it stands for the file in one quantisation that can be made of original weights.
-    fn is_of_original(&self) -> bool {
+    pub fn is_of_original(&self) -> bool {
         self.header.is_of_original()
     }
 

@@ -59,7 +59,7 @@ pub struct NeededMachine {
 impl NeededMachine {
     /// `2 × RTX 3090`
     pub fn name(&self) -> String {
-        if self.count == 1 { self.preset.name.clone() } else { format!("{} × {}", self.count, self.preset.name) }
+        if self.count == 1 { self.preset.name.to_owned() } else { format!("{} × {}", self.count, self.preset.name) }
     }
 
     /// Whether it is a card, which goes into a computer.
@@ -115,7 +115,7 @@ impl PlanRequest {
 
     /// `count` of a preset, if it does what is asked.
     fn needed_of(&self, preset: &'static Preset, count: usize, question: &NeedRequest) -> Option<NeededMachine> {
-        let spec = MachineSpec::read(&vec![preset.name.clone(); count], None).ok()?;
+        let spec = MachineSpec::read(&vec![preset.name.to_owned(); count], None).ok()?;
         let machine = spec.complete_with(question.ram);
         let memory: Bytes = machine.gpus.iter().map(|gpu| gpu.total).sum();
         // weights that no place is left for need no plan

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value as Json;
 
 use super::header::value_spec;
@@ -67,22 +67,23 @@ struct ProjectorOf {
 #[derive(Deserialize)]
 struct ModelsOf {
     /// The first of them in the catalogue.
-    model: &'static str,
+    model: String,
     /// The others.
     #[serde(default)]
-    also: Vec<&'static str>,
+    also: Vec<String>,
 }
 
 #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
-fn read<T: Deserialize<'static>>(line: &'static str) -> T {
+fn read<T: DeserializeOwned>(line: &str) -> T {
     serde_json::from_str(line).expect("assets/projectors.jsonl is well formed")
 }
 
-/// Every projector, by the names of its models.
-fn projectors() -> &'static BTreeMap<&'static str, ProjectorOf> {
-    static PROJECTORS: LazyLock<BTreeMap<&'static str, ProjectorOf>> = LazyLock::new(|| {
+/// Every projector, by the names of its models. Of a line no more is read than these, which stand before its own name.
+fn projectors() -> &'static BTreeMap<String, ProjectorOf> {
+    static PROJECTORS: LazyLock<BTreeMap<String, ProjectorOf>> = LazyLock::new(|| {
         let models = |line: &'static str| {
-            let ModelsOf { model, also } = read(line);
+            let models = line.split(",\"name\":").next().unwrap_or(line);
+            let ModelsOf { model, also } = read(&format!("{models}}}"));
             let names = std::iter::once(model).chain(also);
             names.map(move |name| (name, ProjectorOf { line, built: OnceLock::new() }))
         };

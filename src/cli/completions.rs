@@ -45,7 +45,7 @@ pub(super) fn values(kind: Completed, prefix: &str) -> String {
             let saved = SavedMachines::here().and_then(|saved| saved.list()).unwrap_or_default();
             saved.into_iter().map(|(name, _)| name).chain([THIS_MACHINE.to_owned()]).collect()
         }
-        Completed::Card => presets::all().iter().map(|preset| preset.name.clone()).collect(),
+        Completed::Card => presets::all().iter().map(|preset| preset.name.to_owned()).collect(),
     };
     let begins = |value: &str| value.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
     let fits = all.iter().map(String::as_str).filter(|value| begins(value) && value.chars().all(is_harmless));

@@ -582,7 +582,8 @@ pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> S
     page.text(&confidence_sentence(rows), Hue::Text);
     let marked = |what: &dyn Fn(&ListRow) -> bool| rows.iter().any(what);
     let legend = [
-        (marked(&ListRow::is_to_be_made), TO_BE_MADE_LEGEND),
+        (marked(&|row| row.is_to_be_made() && row.item.is_of_original()), OF_ORIGINAL_LEGEND),
+        (marked(&|row| row.is_to_be_made() && !row.item.is_of_original()), TO_BE_MADE_LEGEND),
         (
             marked(&|row| row.item.missing_projector().is_some()),
             "text only (T): its projector is not in the catalogue.",
@@ -645,8 +646,9 @@ fn confidence_sentence(rows: &[ListRow]) -> String {
 
 /// Marks the quantisation of a model that no place is known to have so.
 const TO_BE_MADE: char = '*';
+const OF_ORIGINAL_LEGEND: &str = "* to be made: convert the original weights and quantise them.";
 const TO_BE_MADE_LEGEND: &str =
-    "* to be made: no file in that quantisation is known; convert the model and quantise it.";
+    "* no file in that quantisation is known here: look on Hugging Face, or convert the model and quantise it.";
 
 /// Width of the verdict where something follows.
 const VERDICT: usize = 14;

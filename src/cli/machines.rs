@@ -249,7 +249,7 @@ pub(super) fn presets_text(found: &[&Preset], style: &Style) -> String {
         let compute = gpu.compute.map_or_else(|| "–".to_owned(), |(major, minor)| format!("{major}.{minor}"));
         let (backend, total, free) = (gpu.backend.name(), gpu.total.to_string(), gpu.free.to_string());
         if style.is_narrow() {
-            page.line(vec![preset.name.as_str().into()]);
+            page.line(vec![preset.name.into()]);
             let facts =
                 [format!("{total}, {free} free"), format!("compute {compute}"), format!("{} GB/s", preset.gbps)];
             page.spans("    ", vec![joined([backend.to_owned()].into_iter().chain(facts)).into()]);

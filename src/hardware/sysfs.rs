@@ -117,6 +117,16 @@ impl DrmCard {
         contents(&self.path(file)).ok()
     }
 
+    /// Whether a screen is lit by one of its connectors: `class/drm/card0-HDMI-A-1/enabled`, as `drm_sysfs.c` of Linux 6.12
+    /// writes it. None where none is listed, as in containers.
+    fn display(&self) -> Option<bool> {
+        let connectors = fs::read_dir(self.folder.parent()?.parent()?).ok()?;
+        let is_own = |name: &str| name.strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
+        let own = connectors.filter_map(Result::ok).filter(|entry| entry.file_name().to_str().is_some_and(is_own));
+        let states = own.filter_map(|connector| attribute(&connector.path().join("enabled")).ok());
+        states.map(|state| state.trim() == "enabled").reduce(|one, other| one || other)
+    }
+
     /// Its link, as the kernel's `Documentation/ABI/testing/sysfs-bus-pci` describes it: the lanes in use, and the fastest
     /// that card and port can do, for the link in use is slower while the card is idle.
     fn link(&self) -> Option<Link> {
@@ -284,6 +294,7 @@ fn read_amd(card: &DrmCard) -> Result<FoundGpu, String> {
         integrated,
         dedicated: integrated.then_some(vram),
         listed: Listed { pci: card.pci.as_deref().map(Into::into), ..Listed::default() },
+        display: card.display(),
         link: card.link().filter(|_| !integrated),
         ..Gpu::of(&name, Backend::Rocm, total)
     };
@@ -456,7 +467,7 @@ fn read_intel(card: &DrmCard) -> Result<FoundGpu, String> {
         || card.device.map_or_else(|| "Intel GPU".to_owned(), |id| format!("Intel GPU {id:04x}")),
         |&(_, name, _)| name.to_owned(),
     );
-    let gpu = Gpu { free, ..Gpu::of(&name, Backend::Vulkan, total) };
+    let gpu = Gpu { free, display: card.display(), ..Gpu::of(&name, Backend::Vulkan, total) };
     let probes = GpuProbes { free: Box::new(probe), holders: fdinfo::holders(card.pci.clone(), false) };
     Ok(FoundGpu { gpu, facts, processes: Vec::new(), probes })
 }

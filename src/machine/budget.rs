@@ -166,19 +166,31 @@ const F16: u64 = 2;
 const FLAT: Bytes = Bytes::mib(350);
 
 /// A row of `assets/gpus.toml`; sizes in MiB.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct DriverRow {
-    backend: Backend,
-    /// Presets that it stands for; absent: every card of the backend.
-    cards: Option<Vec<String>>,
-    loaded: (u64, u64),
+    pub(super) backend: Backend,
+    /// Presets that it stands for; none: every card of the backend.
+    pub(super) cards: Option<&'static [&'static str]>,
+    pub(super) loaded: (u64, u64),
     /// Of a dense model, and of one with experts.
-    first_prompt: Option<(u64, u64)>,
+    pub(super) first_prompt: Option<(u64, u64)>,
     /// Copies of one layer's keys and values in f16: with a cache of f16, and with another.
-    context: Option<(f64, f64)>,
-    on: String,
-    source: String,
+    pub(super) context: Option<(f64, f64)>,
+    pub(super) on: &'static str,
+    pub(super) source: &'static str,
+}
+
+impl DriverRow {
+    /// What a row leaves out.
+    pub(super) const BLANK: Self = Self {
+        backend: Backend::Cuda,
+        cards: None,
+        loaded: (0, 0),
+        first_prompt: None,
+        context: None,
+        on: "",
+        source: "",
+    };
 }
 
 impl Span {
@@ -197,9 +209,9 @@ impl DriverMemory {
             let loaded = Span { least: bytes, most: bytes };
             return Some(Self { backend, loaded, first_prompt, context: None, basis: Basis::Remembered });
         }
-        let named = presets::of_gpu(&gpu.name, gpu.total).map(|preset| preset.name.as_str());
-        let found = rows().find(|row| match &row.cards {
-            Some(cards) => cards.iter().any(|card| Some(card.as_str()) == named),
+        let named = presets::of_gpu(&gpu.name, gpu.total).map(|preset| preset.name);
+        let found = rows().find(|row| match row.cards {
+            Some(cards) => cards.iter().any(|card| Some(*card) == named),
             None => true,
         });
         let seen = found.map(|row| Self {
@@ -207,7 +219,7 @@ impl DriverMemory {
             loaded: Span::mib(row.loaded),
             first_prompt,
             context: None,
-            basis: Basis::Seen { on: &row.on, source: &row.source },
+            basis: Basis::Seen { on: row.on, source: row.source },
         });
         let flat = |bytes| Span { least: bytes, most: bytes };
         seen.or_else(|| {
@@ -353,18 +365,20 @@ pub struct WorkingSet {
 }
 
 /// A row of `assets/gpus.toml`; sizes in MiB.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct WorkingSetRow {
-    macos: u32,
+    pub(super) macos: u32,
     /// Up to so much RAM: the numerator and denominator of the share.
-    #[serde(default)]
-    shares: Vec<(u64, u64, u64)>,
+    pub(super) shares: &'static [(u64, u64, u64)],
     /// RAM, and what Metal may use of it.
-    #[serde(default)]
-    seen: Vec<(u64, u64)>,
+    pub(super) seen: &'static [(u64, u64)],
     #[allow(dead_code, reason = "for those who read the file")]
-    source: String,
+    pub(super) source: &'static str,
+}
+
+impl WorkingSetRow {
+    /// What a row leaves out.
+    pub(super) const BLANK: Self = Self { macos: 0, shares: &[], seen: &[], source: "" };
 }
 
 /// The newest macOS whose working sets are known, which presets assume.

@@ -1,12 +1,10 @@
 //! Cards and systems by name, from `assets/gpus.toml`: `RTX 4090`, `4090`, `a100-80gb`, `M4 Max 64GB`.
 //!
-//! The program reads the same from `assets/gpus.json`, which a test writes: JSON is read in a quarter of the time.
+//! The program has the same as constants from `assets/gpus.rs`, which a test writes: nothing is parsed.
 
-use std::sync::LazyLock;
-
-use serde::Deserialize;
 use strsim::levenshtein as distance;
 
+use rows::{CARDS, DRIVERS, NAMES, UNKNOWN, WORKING_SETS};
 use words::{compact, parts, without, without_series};
 
 use super::budget::{DriverRow, WorkingSet, WorkingSetRow};
@@ -24,55 +22,63 @@ pub const FREE_RAM: f64 = 0.85;
 pub const FREE_VRAM: f64 = 0.95;
 
 /// A known GPU or system.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
     /// `RTX 4090`
-    pub name: String,
+    pub name: &'static str,
     /// Other names of the same machine.
-    #[serde(default)]
-    pub also: Vec<String>,
+    pub also: &'static [&'static str],
     /// All its names as they are compared, its own first.
-    #[serde(skip)]
-    compact: Vec<String>,
+    compact: &'static [&'static str],
     /// Total memory in MiB, as the driver reports it; none for Macs, where it follows from main memory.
-    #[serde(default)]
     mib: Option<u64>,
     /// Main memory of a system, in MiB.
-    #[serde(default)]
     ram: Option<u64>,
     /// Share of its memory that is free before a model is loaded. Assumed, not measured.
     pub free: f64,
     /// The ggml backend that runs on it.
     pub backend: Backend,
     /// CUDA's compute capability (major, minor).
-    #[serde(default)]
     pub compute: Option<(u32, u32)>,
     /// ROCm's name of its architecture.
-    #[serde(default)]
-    pub gfx: Option<String>,
+    pub gfx: Option<&'static str>,
     /// Memory bandwidth in GB/s (10^9 bytes a second), from the vendor.
     pub gbps: u32,
     /// Multiplications and additions of dense f16 matrices, in 10^12 a second.
     pub tflops: f64,
     /// Whether a GPU of Apple has matrix units.
-    #[serde(default)]
     pub matrix: bool,
     /// Lanes of PCI Express, where it has fewer than sixteen.
-    #[serde(default)]
     lanes: Option<u32>,
     /// Whether it shares its memory with the CPU.
-    #[serde(default)]
     pub integrated: bool,
     /// Memory in MiB that the system set aside for an integrated GPU; the rest of its memory is RAM.
-    #[serde(default)]
     dedicated: Option<u64>,
     /// Whether it is known where it is named, but seldom bought anew.
-    #[serde(default)]
     pub by_name: bool,
 }
 
 impl Preset {
+    /// What a row leaves out.
+    const BLANK: Self = Self {
+        name: "",
+        also: &[],
+        compact: &[],
+        mib: None,
+        ram: None,
+        free: 0.0,
+        backend: Backend::Cuda,
+        compute: None,
+        gfx: None,
+        gbps: 0,
+        tflops: 0.0,
+        matrix: false,
+        lanes: None,
+        integrated: false,
+        dedicated: None,
+        by_name: false,
+    };
+
     /// Total memory of the GPU.
     pub fn total(&self) -> Bytes {
         self.total_on(budget::newest_macos())
@@ -98,7 +104,7 @@ impl Preset {
     pub fn gpu_on(&self, macos: u32) -> Gpu {
         let total = self.total_on(macos);
         Gpu {
-            name: self.name.clone(),
+            name: self.name.to_owned(),
             backend: self.backend,
             total,
             free: share(total, self.free),
@@ -119,13 +125,13 @@ impl Preset {
     /// offer more to a card that can do 5.
     pub fn link(&self) -> Link {
         let of_gfx = |gfx: &str| gfx.starts_with("gfx8") || gfx == "gfx900";
-        let old = self.compute.is_some_and(|compute| compute < (8, 0)) || self.gfx.as_deref().is_some_and(of_gfx);
+        let old = self.compute.is_some_and(|compute| compute < (8, 0)) || self.gfx.is_some_and(of_gfx);
         Link::Pcie { generation: if old { 3 } else { 4 }, lanes: self.lanes.unwrap_or(16) }
     }
 
     /// Whether it came with or after boards for DDR5.
     pub fn is_of_ddr5(&self) -> bool {
-        let gfx = self.gfx.as_deref().is_some_and(|gfx| gfx.starts_with("gfx11") || gfx.starts_with("gfx12"));
+        let gfx = self.gfx.is_some_and(|gfx| gfx.starts_with("gfx11") || gfx.starts_with("gfx12"));
         let intel = self.gfx.is_none() && matches!(self.backend, Backend::Vulkan | Backend::Sycl);
         gfx || intel || self.compute.is_some_and(|compute| compute >= (8, 9))
     }
@@ -154,7 +160,7 @@ impl Preset {
 
     /// Another preset of the same machine, which divides its memory otherwise.
     pub fn divided_otherwise(&self) -> Option<&'static Self> {
-        let size = |preset: &Self| preset.name.strip_suffix(" GTT").unwrap_or(&preset.name).to_owned();
+        let size = |preset: &Self| preset.name.strip_suffix(" GTT").unwrap_or(preset.name);
         all().iter().find(|other| other.name != self.name && size(other) == size(self))
     }
 }
@@ -164,57 +170,38 @@ pub(super) fn share(total: Bytes, share: f64) -> Bytes {
     Bytes(((total.0 as f64 * share) as u64).min(total.0))
 }
 
-#[derive(Deserialize)]
-struct Asset {
-    cards: Vec<Preset>,
-    drivers: Vec<DriverRow>,
-    working_sets: Vec<WorkingSetRow>,
-    unknown: Vec<UnknownRow>,
-    /// Every name of a card as it is compared, with the place of its row, in the order of names.
-    #[serde(skip)]
-    names: Vec<(String, usize)>,
+/// Names of cards of which nothing is known, and why.
+struct UnknownRow {
+    names: &'static [&'static str],
+    why: &'static str,
 }
 
-/// Names of cards of which nothing is known, and why.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UnknownRow {
-    names: Vec<String>,
-    why: String,
+impl UnknownRow {
+    const BLANK: Self = Self { names: &[], why: "" };
+}
+
+#[allow(clippy::unreadable_literal, clippy::needless_update, reason = "a test writes the rows")]
+mod rows {
+    use super::super::Backend;
+    use super::super::budget::{DriverRow, WorkingSetRow};
+    use super::{Preset, UnknownRow};
+
+    include!("../../assets/gpus.rs");
 }
 
 /// What Metal may use by macOS, in the order of `assets/gpus.toml`.
 pub(super) fn working_sets() -> &'static [WorkingSetRow] {
-    &asset().working_sets
+    WORKING_SETS
 }
 
 /// What drivers take besides buffers, in the order of `assets/gpus.toml`.
 pub(super) fn drivers() -> &'static [DriverRow] {
-    &asset().drivers
+    DRIVERS
 }
 
 /// Every preset, in the order of `assets/gpus.toml`.
-///
-/// # Panics
-/// Never: the asset is part of the program and a test reads it.
 pub fn all() -> &'static [Preset] {
-    &asset().cards
-}
-
-const GENERATED: &str = include_str!("../../assets/gpus.json");
-
-#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
-fn asset() -> &'static Asset {
-    static ASSET: LazyLock<Asset> = LazyLock::new(|| {
-        let mut asset: Asset = serde_json::from_str(GENERATED).expect("assets/gpus.json is well formed");
-        for (at, card) in asset.cards.iter_mut().enumerate() {
-            card.compact = names(card).map(compact).collect();
-            asset.names.extend(card.compact.iter().map(|name| (name.clone(), at)));
-        }
-        asset.names.sort_unstable();
-        asset
-    });
-    &ASSET
+    CARDS
 }
 
 /// The preset named `text`. Letter case and spaces do not matter, vendor, series and what only drivers say may be left out,
@@ -236,9 +223,8 @@ pub fn find(text: &str) -> Option<&'static Preset> {
 
 /// The preset one of whose names is this compact one.
 fn exact(wanted: &str) -> Option<&'static Preset> {
-    let asset = asset();
-    let at = asset.names.binary_search_by(|(name, _)| name.as_str().cmp(wanted)).ok()?;
-    asset.names.get(at).and_then(|&(_, card)| asset.cards.get(card))
+    let at = NAMES.binary_search_by(|(name, _)| (*name).cmp(wanted)).ok()?;
+    NAMES.get(at).and_then(|&(_, card)| CARDS.get(card))
 }
 
 /// The only preset of this name without its series.
@@ -249,13 +235,12 @@ fn abridged(wanted: &str) -> Option<&'static Preset> {
 
 /// The presets of a card that was made with several sizes of memory, each with the size in GiB that its name ends with.
 fn sizes_of(wanted: &str) -> impl Iterator<Item = (&'static Preset, u64)> {
-    let asset = asset();
-    let first = asset.names.partition_point(|(name, _)| name.as_str() < wanted);
-    let from = asset.names.get(first..).unwrap_or_default().iter();
-    let goes_on = from.map_while(move |(name, card)| Some((name.strip_prefix(wanted)?.to_owned(), *card)));
+    let first = NAMES.partition_point(|(name, _)| *name < wanted);
+    let from = NAMES.get(first..).unwrap_or_default().iter();
+    let goes_on = from.map_while(move |(name, card)| Some((name.strip_prefix(wanted)?, *card)));
     goes_on.filter_map(|(rest, card)| {
         let size = rest.strip_suffix("gb").filter(|size| size.len() <= 3)?;
-        Some((asset.cards.get(card)?, size.parse().ok()?))
+        Some((CARDS.get(card)?, size.parse().ok()?))
     })
 }
 
@@ -291,12 +276,12 @@ pub fn why_unknown(text: &str) -> Option<&'static str> {
         let mut names = row.names.iter().map(|name| compact(name));
         names.any(|name| name == compact(text) || parts.iter().any(|part| part.name == name))
     };
-    asset().unknown.iter().find(is_named).map(|row| row.why.as_str())
+    UNKNOWN.iter().find(is_named).map(|row| row.why)
 }
 
 /// All names of a preset, its own first.
-fn names(preset: &Preset) -> impl Iterator<Item = &str> {
-    std::iter::once(preset.name.as_str()).chain(preset.also.iter().map(String::as_str))
+fn names(preset: &Preset) -> impl Iterator<Item = &'static str> {
+    std::iter::once(preset.name).chain(preset.also.iter().copied())
 }
 
 /// The preset of a GPU as its driver names it. Where a card or a system was made with several sizes of memory and the name
@@ -306,11 +291,11 @@ pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
         return None;
     }
     let whole = compact(name);
-    let own = exact(&whole).filter(|preset| !preset.integrated || preset.compact.first() == Some(&whole));
+    let own = exact(&whole).filter(|preset| !preset.integrated || preset.compact.first() == Some(&whole.as_str()));
     own.or_else(|| of_size(&whole, total)).or_else(|| {
         let stem = words::bare(unbracketed(name));
         // the machines of an integrated GPU differ in RAM, and their driver names none
-        let typed = find(name).map(|preset| match preset.gfx.as_deref().filter(|_| preset.integrated) {
+        let typed = find(name).map(|preset| match preset.gfx.filter(|_| preset.integrated) {
             Some(gfx) => integrated(gfx, total).unwrap_or(preset),
             None => preset,
         });
@@ -331,7 +316,7 @@ fn integrated(gfx: &str, total: Bytes) -> Option<&'static Preset> {
 
 /// The machines with an integrated GPU of this architecture.
 fn of_architecture(gfx: &str) -> impl Iterator<Item = &'static Preset> {
-    all().iter().filter(move |preset| preset.integrated && preset.gfx.as_deref() == Some(gfx))
+    all().iter().filter(move |preset| preset.integrated && preset.gfx == Some(gfx))
 }
 
 /// ROCm's name of an architecture in a name: `gfx1151` in `AMD Radeon Graphics (RADV GFX1151)`.
@@ -391,15 +376,15 @@ pub fn nearest(text: &str) -> Vec<&'static str> {
     }
     // Quadro is left out as a series is, where it does not make another card
     let begins =
-        |name: &String| name.strip_prefix("quadro").unwrap_or(name).starts_with(&wanted) || name.starts_with(&wanted);
+        |name: &&str| name.strip_prefix("quadro").unwrap_or(name).starts_with(&wanted) || name.starts_with(&wanted);
     let goes_on = all().iter().filter(|preset| preset.compact.iter().any(begins));
-    let goes_on: Vec<&str> = goes_on.map(|preset| preset.name.as_str()).collect();
+    let goes_on: Vec<&str> = goes_on.map(|preset| preset.name).collect();
     if (1..=MOST_THAT_GO_ON).contains(&goes_on.len()) {
         return goes_on;
     }
     let named = several(text);
     if !named.is_empty() {
-        return named.into_iter().take(MOST_THAT_GO_ON).map(|preset| preset.name.as_str()).collect();
+        return named.into_iter().take(MOST_THAT_GO_ON).map(|preset| preset.name).collect();
     }
     let mut near: Vec<_> = all()
         .iter()
@@ -431,22 +416,94 @@ const MOST_THAT_GO_ON: usize = 8;
 mod tests {
     use super::*;
 
-    use serde_json::{Map, Value};
+    use std::fmt::Write;
 
-    /// `PLIMSOLL_REGENERATE=1 cargo test presets` writes the JSON again.
+    use serde::Deserialize;
+    use toml::{Table, Value};
+
+    /// `PLIMSOLL_REGENERATE=1 cargo test presets` writes the constants again.
     #[test]
-    fn the_json_holds_what_the_readable_file_holds() {
+    fn the_constants_hold_what_the_readable_file_holds() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
-        let lists: Map<String, Value> =
-            toml::from_str(&std::fs::read_to_string(folder.join("gpus.toml")).unwrap()).unwrap();
+        let lists: Table = toml::from_str(&std::fs::read_to_string(folder.join("gpus.toml")).unwrap()).unwrap();
+        let mut constants = String::new();
+        let mut write = |name: &str, ty: &str, rows: Vec<String>| {
+            writeln!(constants, "pub(super) const {name}: &[{ty}] = &[").unwrap();
+            for row in rows {
+                writeln!(constants, "    {row},").unwrap();
+            }
+            writeln!(constants, "];").unwrap();
+        };
+        let rows = |list: &str| lists[list].as_array().unwrap().iter().map(|row| row.as_table().unwrap());
+        let whole = |list: &str, ty: &str| rows(list).map(|row| constant(ty, row)).collect();
+        write("WORKING_SETS", "WorkingSetRow", whole("working_sets", "WorkingSetRow"));
+        write("DRIVERS", "DriverRow", whole("drivers", "DriverRow"));
+        write("UNKNOWN", "UnknownRow", whole("unknown", "UnknownRow"));
+        let (mut cards, mut all_names) = (Vec::new(), Vec::new());
+        for (at, row) in rows("cards").enumerate() {
+            let also = row.get("also").and_then(Value::as_array).into_iter().flatten();
+            let names = std::iter::once(&row["name"]).chain(also).map(|name| compact(name.as_str().unwrap()));
+            let names: Vec<String> = names.collect();
+            let mut row = row.clone();
+            row.insert("compact".to_owned(), Value::Array(names.iter().cloned().map(Value::String).collect()));
+            cards.push(constant("Preset", &row));
+            all_names.extend(names.into_iter().map(|name| (name, at)));
+        }
+        write("CARDS", "Preset", cards);
+        all_names.sort_unstable();
+        write("NAMES", "(&str, usize)", all_names.iter().map(|name| format!("{name:?}")).collect());
+        assert_eq!(lists.len(), 4, "a list of assets/gpus.toml is not read");
+        let file = folder.join("gpus.rs");
         if std::env::var_os("PLIMSOLL_REGENERATE").is_some() {
-            let rows =
-                |rows: &Value| rows.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>().join(",\n");
-            let lists: Vec<_> = lists.iter().map(|(name, list)| format!("\"{name}\":[\n{}\n]", rows(list))).collect();
-            std::fs::write(folder.join("gpus.json"), format!("{{\n{}\n}}\n", lists.join(",\n"))).unwrap();
+            std::fs::write(file, constants).unwrap();
         } else {
-            let generated: Map<String, Value> = serde_json::from_str(GENERATED).unwrap();
-            assert!(generated == lists, "assets/gpus.toml has changed: PLIMSOLL_REGENERATE=1 cargo test presets");
+            let generated = std::fs::read_to_string(file).unwrap();
+            assert!(generated == constants, "assets/gpus.toml has changed: PLIMSOLL_REGENERATE=1 cargo test presets");
+        }
+    }
+
+    /// A row as a constant of this type.
+    fn constant(ty: &str, row: &Table) -> String {
+        let field = |(key, value): (&String, &Value)| format!("{key}: {}", constant_of(key, value));
+        let fields: Vec<String> = row.iter().map(field).collect();
+        let required: &[&str] = match ty {
+            "Preset" => &["name", "free", "backend", "gbps", "tflops"],
+            "DriverRow" => &["backend", "loaded", "on", "source"],
+            "WorkingSetRow" => &["macos", "source"],
+            _ => &["names", "why"],
+        };
+        assert!(required.iter().all(|key| row.contains_key(*key)), "{row:?} lacks one of {required:?}");
+        format!("{ty} {{ {}, ..{ty}::BLANK }}", fields.join(", "))
+    }
+
+    fn constant_of(key: &str, value: &Value) -> String {
+        match (key, value) {
+            ("backend", name) => format!("Backend::{:?}", Backend::deserialize(name.clone()).unwrap()),
+            ("free" | "tflops", number) => {
+                let whole = || number.as_integer().unwrap() as f64;
+                format!("{:?}", number.as_float().unwrap_or_else(whole))
+            }
+            ("compute" | "loaded" | "first_prompt" | "context", Value::Array(numbers)) => {
+                let numbers: Vec<String> = numbers.iter().map(|number| constant_of("", number)).collect();
+                let numbers = format!("({})", numbers.join(", "));
+                if key == "loaded" { numbers } else { format!("Some({numbers})") }
+            }
+            ("shares" | "seen", Value::Array(rows)) => {
+                let of_row = |row: &Value| {
+                    let numbers = row.as_array().unwrap().iter().map(|number| constant_of("", number));
+                    format!("({})", numbers.collect::<Vec<_>>().join(", "))
+                };
+                format!("&[{}]", rows.iter().map(of_row).collect::<Vec<_>>().join(", "))
+            }
+            (_, Value::Array(names)) => {
+                let names: Vec<String> = names.iter().map(|name| constant_of("", name)).collect();
+                let names = format!("&[{}]", names.join(", "));
+                if key == "cards" { format!("Some({names})") } else { names }
+            }
+            ("mib" | "ram" | "lanes" | "dedicated" | "gfx", value) => format!("Some({})", constant_of("", value)),
+            (_, Value::String(text)) => format!("{text:?}"),
+            (_, Value::Float(number)) => format!("{number:?}"),
+            (_, value) => value.to_string(),
         }
     }
 
@@ -486,22 +543,22 @@ mod names_tests {
     #[test]
     fn names_are_found_in_common_spellings() {
         for text in ["RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090", "RTX-4090"] {
-            assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("RTX 4090"), "{text}");
+            assert_eq!(find(text).map(|preset| preset.name), Some("RTX 4090"), "{text}");
         }
         for text in ["Ryzen AI Max+ 395 128GB", "AMD Ryzen AI Max+ 395", "framework desktop"] {
-            assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("Strix Halo 128GB GTT"), "{text}");
+            assert_eq!(find(text).map(|preset| preset.name), Some("Strix Halo 128GB GTT"), "{text}");
         }
-        assert_eq!(find("7900 xtx").map(|preset| preset.name.as_str()), Some("RX 7900 XTX"));
-        assert_eq!(find("a100 80gb").map(|preset| preset.name.as_str()), Some("A100 80GB"));
-        assert_eq!(find("Apple M4 Max 128").map(|preset| preset.name.as_str()), Some("M4 Max 128GB"));
-        let laptop = find("NVIDIA GeForce RTX 4090 Laptop GPU").map(|preset| preset.name.as_str());
+        assert_eq!(find("7900 xtx").map(|preset| preset.name), Some("RX 7900 XTX"));
+        assert_eq!(find("a100 80gb").map(|preset| preset.name), Some("A100 80GB"));
+        assert_eq!(find("Apple M4 Max 128").map(|preset| preset.name), Some("M4 Max 128GB"));
+        let laptop = find("NVIDIA GeForce RTX 4090 Laptop GPU").map(|preset| preset.name);
         assert_eq!(laptop, Some("RTX 4090 Laptop"));
         assert_eq!((find("RTX 4095"), find(""), find("RTX"), find("64")), (None, None, None, None));
     }
 
     #[test]
     fn a_driver_names_no_size() {
-        let named = |name, gib| of_gpu(name, Bytes::gib(gib)).map(|preset| preset.name.as_str());
+        let named = |name, gib| of_gpu(name, Bytes::gib(gib)).map(|preset| preset.name);
         assert_eq!(named("Apple M4 Max", 48), Some("M4 Max 64GB"));
         assert_eq!(named("Apple M4", 11), Some("M4 16GB"));
         assert_eq!(named("AMD Radeon RX 7900 XTX (RADV NAVI31)", 24), Some("RX 7900 XTX"));
@@ -527,7 +584,7 @@ mod names_tests {
 
     #[test]
     fn search_matches_letters_in_order() {
-        let names = |text| matching(text).into_iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>();
+        let names = |text| matching(text).into_iter().map(|preset| preset.name).collect::<Vec<_>>();
         assert_eq!(names("").len(), all().len());
         assert_eq!(names("sprk"), ["DGX Spark"]);
         assert_eq!(names("halo 128"), ["Strix Halo 128GB", "Strix Halo 128GB GTT"]);

@@ -28,7 +28,7 @@ fn every_card_that_runs_it_is_named_and_no_other(#[case] model: &str, #[case] ct
     for preset in presets::all().iter().filter(|preset| preset.ram().is_none() && !preset.by_name) {
         let mut in_vram = false;
         for count in 1..=2 {
-            let machine = Machine::described(&vec![preset.name.as_str(); count], "total=64GiB,free=60GiB").unwrap();
+            let machine = Machine::described(&vec![preset.name; count], "total=64GiB,free=60GiB").unwrap();
             let there = PlanRequest { machine: machine.into(), ..request.clone() };
             let plan = there.plan().ok();
             let fast = plan.as_ref().and_then(|plan| {

@@ -102,6 +102,24 @@ fn three() -> Tree {
 }
 
 #[test]
+fn the_card_whose_connector_is_lit_shows_the_desktop() {
+    let tree = three();
+    let state = |connector: &str, text: &str| {
+        let folder = tree.root().join("class/drm").join(connector);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("enabled"), text).unwrap();
+    };
+    state("card1-DP-1", "disabled\n");
+    state("card1-HDMI-A-1", "enabled\n");
+    state("card0-DP-2", "disabled\n");
+    // another card's, whose name begins alike
+    state("card21-DP-2", "enabled\n");
+    let devices = tree.devices();
+    let shown: Vec<_> = gpus(&devices).into_iter().map(|gpu| gpu["display"].as_bool()).collect();
+    assert_eq!(shown, [Some(true), Some(false), None]);
+}
+
+#[test]
 fn every_figure_of_the_driver_is_reported() {
     let devices = three().devices();
     assert_eq!(names(&devices), ["AMD Radeon RX 7900 XTX", "AMD Instinct MI210", "AMD Radeon 8060S (Strix Halo)"]);

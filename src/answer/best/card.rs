@@ -226,11 +226,16 @@ impl Card {
         self.request.model.made_of_original || self.request.opened.entry.is_some() && self.place.is_none()
     }
 
-    /// `To have it: ollama pull qwen3:8b.`, or that it is to be made; none of other models.
+    /// `To have it: ollama pull qwen3:8b.`, or that no file is known; none of other models.
     pub fn place_text(&self) -> Option<String> {
         if self.is_to_be_made() {
             let quantisation = self.plan.model.file_type.as_deref().unwrap_or("this quantisation");
-            return Some(format!("To be made: no file in {quantisation} is known. Convert the model and quantise it."));
+            if self.request.model.made_of_original {
+                return Some(format!("To be made: no file in {quantisation} is there. Convert the model and quantise it."));
+            }
+            return Some(format!(
+                "No file in {quantisation} is known here: look on Hugging Face, or convert the model and quantise it."
+            ));
         }
         self.place.as_ref().map(|place| format!("To have it: {}.", place.command()))
     }

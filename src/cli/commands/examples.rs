@@ -126,7 +126,7 @@ fetched, by default of the one that plan would take; the others are planned by t
 pub(super) const LIST_COLUMNS: &str = "\
 Columns:
   best       the quantisation that suits this machine best, as best's row balanced has it: of those that can be had, where
-             any can. * marks what is to be made, as no file of it is known
+             any can. * marks what no file is known of
   VRAM ctx   the largest context with all in VRAM
   verdict    VRAM; tight: its driver may lack room; layers, experts or parts: these run from RAM, with the share of memory
              on GPU; mixed: whole layers, and experts of others; RAM: no GPU; disk: read again for every token; too big

@@ -518,7 +518,7 @@ impl Screen for TeachScreen {
     fn draw(&self, app: &App, buffer: &mut Buffer) {
         let (theme, [tab_row, knob_row, area]) = (app.theme, areas(app));
         if let (Some(shown), Some(lesson)) = (self.presented, self.content().as_deref().and_then(|page| page.as_a())) {
-            return presenter::draw(shown, lesson, theme, buffer);
+            return presenter::draw(shown, lesson, theme, app.panels.regions.screen, buffer);
         }
         let mut label = |text: &str, chosen: bool, place: Rect| {
             let ink = ink(chosen, Hue::Dim, theme);

@@ -65,7 +65,7 @@ impl CardPicker {
         let Some(size) = self.size() else {
             let typed = self.entry.input.value();
             let mut cards = presets::matching(typed);
-            cards.sort_by_key(|card| !typed.is_empty() || !self.own.contains(&card.name));
+            cards.sort_by_key(|card| !typed.is_empty() || !self.own.iter().any(|own| own == card.name));
             return cards.into_iter().map(CardChoice::Card).collect();
         };
         let near = |preset: &&Preset| preset.total().0.abs_diff(size.0) <= size.0 / NEAR;
@@ -75,7 +75,7 @@ impl CardPicker {
     /// The selected card as a `--gpu` value; the typed text if nothing matches.
     fn spec_text(&self) -> String {
         match self.choices().get(self.at) {
-            Some(CardChoice::Card(preset)) => preset.name.clone(),
+            Some(CardChoice::Card(preset)) => preset.name.to_owned(),
             Some(CardChoice::Size(_)) | None => self.entry.input.value().trim().to_owned(),
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         cards.entry.edit(Text::Pasted(&crate::tui::pasted::Pasted::of(text)));
         let name = |choice| match choice {
             CardChoice::Size(size) => format!("a GPU of {size}"),
-            CardChoice::Card(preset) => preset.name.clone(),
+            CardChoice::Card(preset) => preset.name.to_owned(),
         };
         cards.choices().into_iter().map(name).collect()
     }

@@ -40,9 +40,8 @@ impl Presented {
 }
 
 /// Draws the idea over everything.
-pub(super) fn draw(shown: Presented, content: &LessonsPage, theme: Theme, buffer: &mut Buffer) {
-    let screen = buffer.area;
-    Clear.render(screen, buffer);
+pub(super) fn draw(shown: Presented, content: &LessonsPage, theme: Theme, screen: Rect, buffer: &mut Buffer) {
+    Clear.render(screen.intersection(buffer.area), buffer);
     let columns = WIDEST.min(screen.width.saturating_sub(8));
     let margin = Margin::new(screen.width.saturating_sub(columns) / 2, 1);
     let inner = screen.inner(margin);
