@@ -103,7 +103,7 @@ impl PlanRequest {
     /// [`PlanRequest::after`] without the notes on a requantised model, which searches do not show.
     fn after_without_notes(&self, change: &Change) -> Option<Self> {
         if let Change::Quantisation(to) = *change {
-            return Some(self.with_model(self.model.quantised(to).ok()?));
+            return Some(self.with_model(self.model.in_quantisation(to).ok()?));
         }
         let (mut settings, mut machine) = (self.settings.clone(), Machine::clone(&self.machine));
         change.apply(&mut settings, &mut machine);

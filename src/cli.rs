@@ -46,8 +46,8 @@ pub mod fuzz {
 use std::panic;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::AboutPlan;
 use command::Expanded;

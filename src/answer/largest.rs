@@ -114,7 +114,7 @@ impl PlanRequest {
         let of = self.made();
         let LargestQuantisation { found, next } = of.largest_quantisation_below(goal, Bytes(u64::MAX));
         let found = found.and_then(|(to, trial)| {
-            let request = of.with_model(of.model.quantised(to).ok()?);
+            let request = of.with_model(of.model.in_quantisation(to).ok()?);
             Some((to, request.explained(trial)))
         });
         LargestQuantisation { found, next }
@@ -135,7 +135,7 @@ impl PlanRequest {
 
     /// The trial of the model in another quantisation; `None` if it does not meet `goal`.
     fn plan_quantised(&self, to: FileType, goal: Goal) -> Option<Plan> {
-        self.with_model(self.model.quantised(to).ok()?).trial_meeting(goal)
+        self.with_model(self.model.in_quantisation(to).ok()?).trial_meeting(goal)
     }
 }
 

@@ -339,7 +339,7 @@ impl Planned {
     }
 }
 
-/// Even steps of a range that are planned first. A context that fits between two of them may be missed.
+/// Even steps of a range that are planned first. A value that fits between two of them may be missed.
 const STEPS: u64 = 48;
 
 /// The values of a knob in ascending order, by place counted from 0.
@@ -383,7 +383,7 @@ impl KnobRange {
     }
 
     /// Places to plan first, ascending: both ends, the knob's stops, and both sides of every value after which the
-    /// engine's rules change; for the context over several GPUs also even steps.
+    /// engine's rules change; over several GPUs also even steps.
     pub fn samples(&self, request: &PlanRequest, knob: Knob, bounds: &Bounds) -> Vec<u64> {
         let stops = knob.stops(bounds);
         let mut places: Vec<u64> = stops.as_slice().iter().map(|&stop| self.place(stop)).collect();
@@ -391,9 +391,13 @@ impl KnobRange {
             places.extend([self.place(edge), self.place(edge) + 1]);
         }
         let last = self.last();
-        // over several GPUs a fit may fail at some contexts and place everything at larger ones again
-        if knob == Knob::Context && request.machine.gpus.len() > 1 {
-            places.extend((1..STEPS).map(|step| last / STEPS * step));
+        // over several GPUs a fit may fail at some values and place everything at larger ones again
+        if request.machine.gpus.len() > 1 {
+            let steps: fn(u64, u64) -> u64 = match knob {
+                Knob::Context => |last, step| last / STEPS * step,
+                _ => |last, step| last * step / STEPS,
+            };
+            places.extend((1..STEPS).map(|step| steps(last, step)));
         }
         places.extend([0, last.saturating_sub(1), last]);
         places.retain(|&place| place <= last);

@@ -578,7 +578,8 @@ pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> S
     let mut page = Page::default();
     page.blank();
     let judged = judged_by(ready, rows);
-    page.text(format!("{count} models for {engine} on {machine} with {ram} of RAM. {judged}").trim_end(), Hue::Text);
+    let models = if count == 1 { "model" } else { "models" };
+    page.text(format!("{count} {models} for {engine} on {machine} with {ram} of RAM. {judged}").trim_end(), Hue::Text);
     page.text(&confidence_sentence(rows), Hue::Text);
     let marked = |what: &dyn Fn(&ListRow) -> bool| rows.iter().any(what);
     let legend = [

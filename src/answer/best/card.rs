@@ -231,7 +231,9 @@ impl Card {
         if self.is_to_be_made() {
             let quantisation = self.plan.model.file_type.as_deref().unwrap_or("this quantisation");
             if self.request.model.made_of_original {
-                return Some(format!("To be made: no file in {quantisation} is there. Convert the model and quantise it."));
+                return Some(format!(
+                    "To be made: no file in {quantisation} is there. Convert the model and quantise it."
+                ));
             }
             return Some(format!(
                 "No file in {quantisation} is known here: look on Hugging Face, or convert the model and quantise it."
