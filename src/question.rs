@@ -30,6 +30,7 @@ use crate::engine::PlanRequest;
 use crate::export::ModelSource;
 use crate::page::{Hue, Page, joined};
 use crate::plan::Plan;
+use crate::settings::Context;
 use crate::speed::Speeds;
 use crate::units::{Tokens, grouped};
 
@@ -93,6 +94,22 @@ pub trait Stepwise: Debug + Send + Sync + 'static {
 fn source(plan: &Plan, page: &mut Page) {
     source_line(plan, page);
     plan.notes.iter().for_each(|note| page.item(note));
+}
+
+/// Where the engine plans less context than was given: a sentence, which comes first.
+fn not_as_asked(asked: Context, plan: &Plan) -> Option<String> {
+    let Context::Tokens(asked) = asked else { return None };
+    let taken = plan.settings.ctx;
+    let trained = plan.model.context_train == Some(plan.settings.ctx_per_sequence);
+    let why = if trained { ", which is all that the model was trained for" } else { "" };
+    (taken < asked).then(|| {
+        format!(
+            "Not the context that was given: {} plans {} tokens instead of {}{why}.",
+            plan.engine_title(),
+            Tokens(taken),
+            Tokens(asked)
+        )
+    })
 }
 
 /// Adds the model and the engine with its confidence.

@@ -23,7 +23,7 @@ fn rows() -> Vec<Row> {
 }
 
 fn name(preset: &'static Preset) -> &'static str {
-    &preset.name
+    preset.name
 }
 
 #[test]

@@ -311,7 +311,7 @@ pub(super) fn presets_csv(found: &[&'static Preset]) -> String {
 record! {
     /// A card or a system.
     PresetRecord<'a>(preset: &'a Preset, gpu: &Gpu) {
-        name: &'a str = &preset.name,
+        name: &'a str = preset.name,
         backend: Backend = gpu.backend,
         total: Bytes = gpu.total,
         /// What is free before a model is loaded: assumed.

@@ -285,6 +285,10 @@ fn in_ollama_terms(
     plan.totals = Totals::of(&plan.devices);
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
     plan.ollama_ps = Some(ollama_ps::of(&plan, model));
+    // which llama.cpp that is, is said of what Ollama ships
+    let planned =
+        plan.settings.release.map(|release| NearestRelease { release, build: plan.settings.build }.to_string());
+    plan.notes.retain(|note| Some(note) != planned.as_ref());
     plan.notes.splice(0..0, notes);
     plan.decided = decided;
     plan

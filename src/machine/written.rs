@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn every_preset_is_read_back() {
         for preset in super::super::presets::all() {
-            let Ok(machine) = Machine::described(&[&preset.name], "64GiB") else { continue };
+            let Ok(machine) = Machine::described(&[preset.name], "64GiB") else { continue };
             assert_eq!(read(&machine.options()), machine, "{}", preset.name);
         }
     }

@@ -4,13 +4,13 @@
 pub mod arguments;
 mod record;
 
-use super::{About, Question, Stepwise, source};
+use super::{About, Question, Stepwise, not_as_asked, source};
 use crate::answer::best::{BestRequest, Card, Loss, Objective};
 use crate::answer::{Figures, Remedy, verdict};
 use crate::engine::PlanRequest;
 use crate::page::{Block, Column, Hue, Ink, Narrow, Page, Span, Table, width};
 use crate::plan::{Outcome, Plan};
-use crate::settings::{Context, Settings};
+use crate::settings::Settings;
 use crate::speed::{SpeedRange, Speeds};
 use crate::units::Tokens;
 use record::BestAnswer;
@@ -51,7 +51,7 @@ impl Question for Best {
         let Self { search, only } = self;
         let names: Vec<&str> = search.held.iter().map(|knob| knob.title()).collect();
         let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
-        if let Some(text) = not_as_asked(request, plan) {
+        if let Some(text) = not_as_asked(request.settings.ctx, plan) {
             page.text(&text, Hue::Over);
         }
         let margin = search.margin;
@@ -103,22 +103,6 @@ fn less_kept_text(remedy: &Remedy) -> String {
     let stays = remedy.cost.as_ref().map_or_else(String::new, |stays| format!(" Then {stays}."));
     let options = remedy.options().unwrap_or_default();
     format!("With less kept free the settings as they are run from VRAM alone ({options}){speed}.{stays}")
-}
-
-/// Where the engine plans less context than was given: a sentence, which comes first.
-pub fn not_as_asked(request: &PlanRequest, plan: &Plan) -> Option<String> {
-    let Context::Tokens(asked) = request.settings.ctx else { return None };
-    let taken = plan.settings.ctx;
-    let trained = plan.model.context_train == Some(plan.settings.ctx_per_sequence);
-    let why = if trained { ", which is all that the model was trained for" } else { "" };
-    (taken < asked).then(|| {
-        format!(
-            "Not the context that was given: {} plans {} tokens instead of {}{why}.",
-            plan.engine_title(),
-            Tokens(taken),
-            Tokens(asked)
-        )
-    })
 }
 
 /// Adds a row for each card below one for the settings as they are; what differs from those is bold.

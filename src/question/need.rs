@@ -6,12 +6,13 @@ pub mod arguments;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{About, Question, Stepwise, source_line};
+use super::{About, Question, Stepwise, not_as_asked, source_line};
 use crate::answer::need::{NeedRequest, NeededContext, NeededMachine};
 use crate::engine::PlanRequest;
 use crate::export::{PlanSource, csv, record};
 use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::{Outcome, Plan};
+use crate::settings::Context;
 use crate::speed::Speed;
 use crate::units::{Bytes, Tokens, short};
 
@@ -78,10 +79,16 @@ pub fn page(question: &NeedRequest, context: NeededContext, found: &[NeededMachi
         Tokens(tokens),
         ram.free
     );
-    let full = format!("≈ tok/s at {}", short(tokens));
+    let planned = found.first().map_or(tokens, |one| one.plan.settings.ctx);
+    let is_equal = found.iter().all(|one| one.plan.settings.ctx == planned);
+    let full = if is_equal { format!("≈ tok/s at {}", short(planned)) } else { "≈ tok/s full".to_owned() };
     if found.is_empty() {
         page.text(&format!("No known card or system runs it: asked for were {asked}."), Hue::Text);
         return page;
+    }
+    let shorter = found.iter().find_map(|one| not_as_asked(Context::Tokens(tokens), &one.plan));
+    if let Some(text) = shorter {
+        page.text(&text, Hue::Over);
     }
     page.text(&format!("Asked for: {asked}. Those with the least memory come first."), Hue::Text);
     for title in ["One card", "Two cards", "Cards with RAM", "Systems"] {

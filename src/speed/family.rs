@@ -134,7 +134,7 @@ enum Radeon {
 impl Radeon {
     /// By ROCm's name of the architecture.
     fn of(preset: &Preset) -> Option<Self> {
-        Some(match preset.gfx.as_deref()?.strip_prefix("gfx")? {
+        Some(match preset.gfx?.strip_prefix("gfx")? {
             gfx if gfx.starts_with(['8', '9']) => Self::Gcn,
             // of RDNA1 nothing was measured apart
             gfx if gfx.starts_with("10") => Self::Rdna2,

@@ -36,9 +36,9 @@ fn every_card_that_runs_it_is_named_and_no_other(#[case] model: &str, #[case] ct
                 let runs = plan.outcome() < Outcome::FromDisk && plan.outcome() != Outcome::Tight;
                 (runs && fast.tokens_per_second >= speed).then_some(fast.tokens_per_second)
             });
-            let found = named(&preset.name, count).map(|one: &NeededMachine| one.speed.tokens_per_second);
+            let found = named(preset.name, count).map(|one: &NeededMachine| one.speed.tokens_per_second);
             assert_eq!(found, fast.filter(|_| !in_vram), "{count} × {}", preset.name);
-            in_vram |= named(&preset.name, count).is_some_and(NeededMachine::is_in_vram);
+            in_vram |= named(preset.name, count).is_some_and(NeededMachine::is_in_vram);
         }
     }
 }

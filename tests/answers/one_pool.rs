@@ -121,7 +121,7 @@ fn what_exceeds_ram_is_read_from_disk_if_it_is_mapped_and_does_not_fit_otherwise
 #[test]
 fn memory_set_aside_is_not_ram() {
     let halo = presets::find("Strix Halo 128GB").unwrap();
-    let (_, _, plan) = plan_of(&halo.name, "llama3.1-70b", "q8_0", |_| {});
+    let (_, _, plan) = plan_of(halo.name, "llama3.1-70b", "q8_0", |_| {});
     assert!(plan.gpus_in_ram().is_empty() && plan.ram().by_gpus == Bytes::ZERO, "{:?}", plan.ram());
     let (_, _, plan) = plan_of("Ryzen AI Max+ 395", "llama3.1-70b", "q8_0", |_| {});
     let gpu = &plan.gpus()[0];

@@ -428,3 +428,19 @@ fn best_says_what_a_lower_margin_brings() {
     let short = ask("best", "4k", &[]);
     assert!(short["less_kept_free"].is_null(), "{short}");
 }
+
+/// Speeds are those of the tokens that are planned.
+#[test]
+fn need_says_where_less_context_is_planned_than_was_given() {
+    let sandbox = Sandbox::new();
+    let asked = |ctx: &str| {
+        let mut need = sandbox.plimsoll();
+        need.args(["need", "catalogue:qwen3-14b", "--ctx", ctx]);
+        String::from_utf8(need.assert().success().get_output().stdout.clone()).unwrap()
+    };
+    let text = asked("64k");
+    assert!(text.starts_with("Not the context that was given"), "{text}");
+    assert!(text.contains("≈ tok/s at 40k") && !text.contains("at 64k"), "{text}");
+    let text = asked("32k");
+    assert!(text.starts_with("Asked for") && text.contains("≈ tok/s at 32k"), "{text}");
+}

@@ -44,8 +44,8 @@ pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
 
 /// ROCm's name of a GPU's architecture, as it is listed, or that of the card of its name.
 fn gfx(gpu: &Gpu) -> Option<&str> {
-    let named = || presets::all().iter().find(|preset| preset.gfx.is_some() && gpu.name.ends_with(&preset.name));
-    gpu.listed.gfx.as_deref().or_else(|| named()?.gfx.as_deref())
+    let named = || presets::all().iter().find(|preset| preset.gfx.is_some() && gpu.name.ends_with(preset.name));
+    gpu.listed.gfx.as_deref().or_else(|| named()?.gfx)
 }
 
 fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {

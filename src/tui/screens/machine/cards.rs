@@ -212,7 +212,7 @@ impl CardChoice {
                     .right(&format!("{:>8}", preset.backend.name()), dim)
                     .right(&format!("{:>11}", preset.total().to_string()), ink)
                     .put(mark, ink)
-                    .put(&preset.name, ink);
+                    .put(preset.name, ink);
                 if preset.integrated {
                     writer.put("  shares RAM", dim);
                 }
