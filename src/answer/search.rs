@@ -395,7 +395,7 @@ impl KnobRange {
         if request.machine.gpus.len() > 1 {
             let steps: fn(u64, u64) -> u64 = match knob {
                 Knob::Context => |last, step| last / STEPS * step,
-                _ => |last, step| last * step / STEPS,
+                _ => |last, step| last / STEPS * step + last % STEPS * step / STEPS,
             };
             places.extend((1..STEPS).map(|step| steps(last, step)));
         }
