@@ -64,10 +64,9 @@ impl Cuda {
 
     fn has_kernel_for(self, ty: Type) -> bool {
         match ty {
-            Type::F32 | Type::F16 | Type::Bf16 | Type::Q4_0 | Type::Q8_0 => true,
-            Type::Q4_1 | Type::Q5_0 | Type::Q5_1 => self.rules.mixed_caches,
             // a fork has kernels for its own
-            Type::Fork(_) => true,
+            Type::F32 | Type::F16 | Type::Bf16 | Type::Q4_0 | Type::Q8_0 | Type::Fork(_) => true,
+            Type::Q4_1 | Type::Q5_0 | Type::Q5_1 => self.rules.mixed_caches,
             _ => false,
         }
     }
