@@ -6,6 +6,7 @@
 
 mod error;
 mod foreign;
+mod fork_type;
 mod ggml_type;
 pub mod read;
 mod source;
@@ -19,6 +20,7 @@ use crate::units::Bytes;
 
 pub use error::GgufError;
 pub use foreign::check;
+pub use fork_type::ForkType;
 pub use ggml_type::GgmlType;
 pub use ggml_type::{FileType, NotAFileType, file_type_name};
 pub use read::read;

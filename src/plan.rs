@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::machine::{DeviceKind, Origin};
 use crate::model::{Model, ModelSummary};
-use crate::settings::{EngineId, InEffect};
+use crate::settings::{CacheType, EngineId, InEffect};
 use crate::units::{Bytes, Difference};
 
 pub use device::{DevicePlan, InRam};
@@ -292,6 +292,18 @@ impl Uncertainty {
     pub fn of_weights(model: &Model) -> Option<Self> {
         let reason = model.mixture.as_ref()?.uncertainty()?.to_owned();
         Some(Self { confidence: Confidence::Modelled, reason })
+    }
+
+    /// Why the sizes of caches of a fork's type are assumed.
+    pub fn of_cache_type(ty: CacheType) -> Option<Self> {
+        let fork = ty.of_fork()?;
+        let (bytes, block) = (fork.block_bytes(), fork.block());
+        let reason = format!(
+            "{ty} is no cache type of llama.cpp, but of {}: it is planned as {bytes} bytes for {block} values, and what \
+             else such a fork does is not known",
+            fork.whose()
+        );
+        Some(Self { confidence: Confidence::Assumed, reason })
     }
 
     /// The confidence that all these reasons leave.

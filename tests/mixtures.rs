@@ -9,7 +9,7 @@ use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::gguf::{FileType, GgmlType};
 use plimsoll::model::Model;
-use plimsoll::model::mixture::{self, Basis, Edition, PublishedFile, Quantisation, RATIOS, RECIPES};
+use plimsoll::model::mixture::{self, Basis, Edition, PublishedFile, Quantisation, RATIOS, RECIPES, RatioClass};
 use plimsoll::plan::{Confidence, Plan};
 use plimsoll::settings::Settings;
 use plimsoll::source::{self, Roots};
@@ -63,7 +63,7 @@ static COMPARED: LazyLock<Vec<Compared>> = LazyLock::new(|| {
 const EXACT: f64 = 0.001;
 
 /// Repositories whose files are not exact by their recipe, and how far they are off, in percent.
-const OFF: [(&str, f64); 17] = [
+const OFF: [(&str, f64); 20] = [
     // some attention tensors of these got more bits
     ("unsloth/Qwen3-Coder-Next-GGUF", 0.18),
     ("unsloth/Qwen3-Next-80B-A3B-Instruct-GGUF", 0.34),
@@ -71,6 +71,9 @@ const OFF: [(&str, f64); 17] = [
     ("unsloth/Phi-4-mini-instruct-GGUF", 3.06),
     ("unsloth/Mistral-Large-3-675B-Instruct-2512-GGUF", 0.93),
     ("unsloth/r1-1776-GGUF", 0.05),
+    ("unsloth/GLM-4.7-Flash-GGUF", 2.67),
+    ("unsloth/GLM-4.5-Air-GGUF", 0.17),
+    ("unsloth/ERNIE-4.5-21B-A3B-PT-GGUF", 0.66),
     // one file each
     ("unsloth/LFM2.5-1.2B-Instruct-GGUF", 0.31),
     ("unsloth/Llama-4-Maverick-17B-128E-Instruct-GGUF-UD", 0.47),
@@ -99,6 +102,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 #[test]
 fn recipes_give_the_published_sizes() {
     let mut exact: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let mut wrong = Vec::new();
     for one in COMPARED.iter().filter(|one| one.known) {
         let count = exact.entry(one.recipe).or_default();
         *count = (count.0 + usize::from(one.error.abs() <= EXACT), count.1 + 1);
@@ -107,8 +111,11 @@ fn recipes_give_the_published_sizes() {
         }
         let off = OFF.into_iter().find(|(repository, _)| *repository == one.repository);
         let bar = off.map_or(EXACT, |(_, off)| off);
-        assert!(one.error.abs() <= bar, "{} {}: {:+.4} %", one.repository, one.name, one.error);
+        if one.error.abs() > bar {
+            wrong.push(format!("{} {}: {:+.4} %", one.repository, one.name, one.error));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     // most are exact, by recipe: (exact, all)
     for (recipe, least) in [
         ("static", (36, 46)),
@@ -191,7 +198,7 @@ pub fn table() -> String {
 
 #[test]
 fn ratios_are_those_of_the_published_files() {
-    let mut seen: BTreeMap<(&str, bool), Vec<f64>> = BTreeMap::new();
+    let mut seen: BTreeMap<(&str, RatioClass), Vec<f64>> = BTreeMap::new();
     let recipes = [
         "unsloth",
         "unsloth-delta",
@@ -202,25 +209,26 @@ fn ratios_are_those_of_the_published_files() {
     ];
     for edition in mixture::editions().iter().filter(|edition| recipes.contains(&edition.recipe.name)) {
         let Some(base) = base(edition) else { continue };
-        let experts = base.hyper.experts.is_some();
-        if experts != WITH_EXPERTS.contains(&edition.recipe.name) {
-            continue;
-        }
-        for ratio in RATIOS.iter().filter(|ratio| ratio.experts == experts) {
+        let class = RatioClass::of(&base, Some(edition.recipe));
+        for ratio in RATIOS.iter().filter(|ratio| ratio.class == class) {
             let Some(file) = edition.file(ratio.name) else { continue };
             let plain = edition.recipe.tensor_bytes(ratio.to.into(), &base).unwrap();
-            seen.entry((ratio.name, experts)).or_default().push(file.tensor_bytes() as f64 / plain as f64 * 1000.0);
+            seen.entry((ratio.name, class)).or_default().push(file.tensor_bytes() as f64 / plain as f64 * 1000.0);
         }
     }
+    let mut wrong = Vec::new();
     for ratio in RATIOS {
-        let mut values = seen.remove(&(ratio.name, ratio.experts)).unwrap();
+        let mut values = seen.remove(&(ratio.name, ratio.class)).unwrap();
         values.sort_by(f64::total_cmp);
         let (least, most) = (values[0].round() as u64, values[values.len() - 1].round() as u64);
         let usual = values[values.len() / 2].round() as u64;
         let found = format!("[{least}, {usual}, {most}], {}", values.len());
-        assert!(values.len() as u64 >= ratio.files, "{ratio:?}: {found}");
-        assert!(least <= ratio.least && most >= ratio.most && usual.abs_diff(ratio.usual) <= 20, "{ratio:?}: {found}");
+        let holds = values.len() as u64 >= ratio.files && least <= ratio.least && most >= ratio.most;
+        if !holds || usual.abs_diff(ratio.usual) > 20 {
+            wrong.push(format!("{ratio:?}: {found}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
@@ -236,7 +244,8 @@ fn the_table_is_whole() {
             assert_eq!(to.name(), name, "{repository}");
             assert!(bytes > 100_000_000, "{repository} {name}");
         }
-        assert_eq!(edition.packager().is_some(), edition.files().next().is_some(), "{repository}");
+        // without files it says what is trained in 4 bits, or which recipe a packager had
+        assert!(edition.packager().is_some() || edition.files().next().is_none(), "{repository}");
     }
     let known = mixture::editions().iter().filter(|edition| catalogue::find(edition.header).is_some()).count();
     assert!(known >= 55, "{known}");
@@ -272,6 +281,10 @@ fn open(reference: &str) -> source::Package {
 #[case("catalogue:qwen3.6-35b-a3b@unsloth:UD-Q4_K_M", 22_134_528_992 - 10_990_304, "UD-Q4_K_M", 40)]
 #[case("catalogue:qwen3.5-35b-a3b@UD-Q4_K_XL", 22_241_950_336 - 10_989_952, "UD-Q4_K_XL", 40)]
 #[case("catalogue:hy3@bartowski:Q4_K_L", 0, "Q4_K_L", 81)]
+// no file of MLX, though MLX has a mode of this name
+#[case("catalogue:gpt-oss-20b@ggml-org:MXFP4", 12_109_566_624 - 13_008_288, "MXFP4", 24)]
+// no importance matrix decides what these are
+#[case("catalogue:hy3@bartowski:Q8_0", 0, "Q8_0", 81)]
 fn references_name_published_files(
     #[case] reference: &str,
     #[case] bytes: u64,
@@ -312,12 +325,17 @@ fn plan(reference: &str) -> Plan {
     "of unsloth/Qwen3.6-27B-GGUF, as of 2026-08-22: the size is the published one"
 )]
 #[case(
-    "catalogue:qwen3-32b@UD-Q4_K_XL",
+    "catalogue:qwen2.5-32b@UD-Q4_K_XL",
     "no file UD-Q4_K_XL of this model is known, and no recipe: it is taken to be 1.02 times"
 )]
 #[case(
-    "catalogue:qwen3-30b-a3b@UD-Q4_K_XL",
+    "catalogue:ling-3.0-flash@UD-Q4_K_XL",
     "no file UD-Q4_K_XL of this model is known: the types are those of Unsloth's"
+)]
+// older than the recipe for experts
+#[case(
+    "catalogue:qwen3-30b-a3b@UD-Q4_K_XL",
+    "no file UD-Q4_K_XL of this model is known, and no recipe: it is taken to be 0.9"
 )]
 fn what_is_not_exact_is_modelled_and_says_by_how_much(#[case] reference: &str, #[case] reason: &str) {
     let plan = plan(reference);

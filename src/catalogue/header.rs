@@ -6,6 +6,7 @@ use super::template::tensors;
 use super::{CatalogueEntry, CatalogueError};
 use crate::gguf::write::{HeaderSpec, ValueSpec};
 use crate::gguf::{ElementType, GgmlType, Header};
+use crate::model::{original, quantise};
 
 impl CatalogueEntry {
     /// Its header with all tokens, of which none but those that padding depends on are written and read.
@@ -35,7 +36,7 @@ impl CatalogueEntry {
             tensors: tensors
                 .into_iter()
                 .map(|(name, dims)| {
-                    let ty = format_of(&name);
+                    let ty = format_of(&self.architecture, &name, dims.len());
                     (name, ty, dims)
                 })
                 .collect(),
@@ -43,9 +44,16 @@ impl CatalogueEntry {
     }
 }
 
-/// The type of a tensor before it is quantised: the experts of every token are numbers.
-fn format_of(name: &str) -> GgmlType {
-    if name.ends_with(".ffn_gate_tid2eid.weight") { GgmlType::I32 } else { GgmlType::F32 }
+/// The type of a tensor before it is quantised: the experts of every token are numbers, and a matrix that is never
+/// quantised stays as the converter writes it.
+fn format_of(architecture: &str, name: &str, dims: usize) -> GgmlType {
+    if name.ends_with(".ffn_gate_tid2eid.weight") {
+        GgmlType::I32
+    } else if dims > 1 && quantise::keeps(architecture, name) && !original::is_float32(name) {
+        GgmlType::Bf16
+    } else {
+        GgmlType::F32
+    }
 }
 
 /// A hyperparameter with the type that llama.cpp's converters use.

@@ -58,7 +58,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let load = seen.loads.get(chosen).ok_or_else(|| nothing(&seen))?;
     let (found, compared) = match model(args, load).and_then(|found| Ok((compare(args, load, &found)?, found))) {
         Ok((compared, found)) => (found, compared),
-        Err(CliError::Model(_)) if !load.has_memory() => return Err(nothing(&seen)),
+        Err(CliError::Model(_)) if !load.has_memory() && load.figures().is_empty() => return Err(nothing(&seen)),
         // what was read is worth something without a plan
         Err(why @ CliError::Model(_)) => {
             let read = if args.json {

@@ -3,16 +3,22 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::fork_type::ForkType;
+
 /// Defines the enum and its tables from one list.
 macro_rules! ggml_types {
     ($($variant:ident = $id:literal, $name:literal, $block:literal, $bytes:literal;)*) => {
         /// A data type of ggml (`ggml_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "the names say it")]
-        pub enum GgmlType { $($variant,)* }
+        pub enum GgmlType {
+            $($variant,)*
+            /// One of a fork, which no file has.
+            Fork(ForkType),
+        }
 
         impl GgmlType {
-            /// Every type, in the order of their numbers.
+            /// Every type that a file may have, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The type with this number; none for numbers that are unknown or no longer in use.
@@ -20,24 +26,24 @@ macro_rules! ggml_types {
                 match id { $($id => Some(Self::$variant),)* _ => None }
             }
 
-            /// Its number in a file.
+            /// Its number in a file; the largest, which is none, for one of a fork.
             pub const fn id(self) -> u32 {
-                match self { $(Self::$variant => $id,)* }
+                match self { $(Self::$variant => $id,)* Self::Fork(_) => u32::MAX }
             }
 
             /// ggml's name for it: `q4_K`.
             pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
+                match self { $(Self::$variant => $name,)* Self::Fork(ty) => ty.name() }
             }
 
             /// Elements per block; a row is a multiple of it.
             pub const fn block(self) -> u64 {
-                match self { $(Self::$variant => $block,)* }
+                match self { $(Self::$variant => $block,)* Self::Fork(ty) => ty.block() }
             }
 
             /// Bytes per block.
             pub const fn block_bytes(self) -> u64 {
-                match self { $(Self::$variant => $bytes,)* }
+                match self { $(Self::$variant => $bytes,)* Self::Fork(ty) => ty.block_bytes() }
             }
         }
     };

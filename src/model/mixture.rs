@@ -28,7 +28,7 @@ pub use basis::{Basis, Mixture};
 pub use header::{BYTES_PER_TOKEN, ExactAfter};
 pub use name::{NotAQuantisation, Packager, Quantisation};
 pub use published::{Edition, PublishedFile, all as editions, file as published_file, of_model, of_name};
-pub use ratio::{RATIOS, Ratio};
+pub use ratio::{RATIOS, Ratio, RatioClass};
 pub use recipe::{RECIPES, Recipe, RecipeError};
 pub use repository::{Beside, BesideError};
 
@@ -59,7 +59,8 @@ impl Model {
         }
         let native = published::trained_in_four_bits(self).filter(|recipe| recipe.keeps_experts(to));
         // of experts that were trained in MXFP4, llama-quantize's MXFP4 is the file that their makers publish
-        let native = native.filter(|recipe| to.file_type() != Some(FileType::Mxfp4) || !recipe.trains_in_mxfp4());
+        let is_makers = matches!(to.packager(), None | Some(Packager::GgmlOrg)) && to.nearest() == FileType::Mxfp4;
+        let native = native.filter(|recipe| !is_makers || !recipe.trains_in_mxfp4());
         match to.file_type() {
             // what llama-quantize would make of experts trained in 4 bits is not what anybody publishes
             Some(file_type) if native.is_none() => self.quantised(file_type),
@@ -135,7 +136,7 @@ impl Model {
             return Ok(self.with_mixture(method.to, tensors, notes, Mixture { quantisation: to, basis, reason }));
         }
         let nearest = to.nearest();
-        let Some(ratio) = Ratio::of(to, self.hyper.experts.is_some()) else {
+        let Some(ratio) = Ratio::of(to, RatioClass::of(self, recipe)) else {
             return Err(QuantiseError::NotKnown { name: to, nearest });
         };
         let plain =

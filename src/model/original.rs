@@ -17,6 +17,7 @@ use crate::model::mlx::MlxModel;
 use crate::model::{Model, ModelError};
 use crate::safetensors::Stored;
 use family::Family;
+pub use family::is_float32;
 use hparams::Hparams;
 
 /// Why nothing can be said of the GGUF file of a model.

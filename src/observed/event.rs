@@ -81,6 +81,13 @@ pub enum Event {
         /// Caches.
         context: Mib,
     },
+    /// A figure that only this program has, as it prints it.
+    Figure {
+        /// What it is of, in a few words.
+        of: String,
+        /// Its size.
+        size: Mib,
+    },
     /// Memory that KoboldCpp's fit keeps free, in the MB that it prints.
     AutofitReserve(u64),
 }

@@ -129,6 +129,18 @@ impl Load {
         })
     }
 
+    /// Figures that only the program has, with what they are of: no plan has the same.
+    pub fn figures(&self) -> Vec<(&str, Mib)> {
+        let of_event = |event| match event {
+            &Event::OwnEstimate { model, context } => {
+                vec![("its estimate of weights", model), ("of the context", context)]
+            }
+            Event::Figure { of, size } => vec![(of.as_str(), *size)],
+            _ => Vec::new(),
+        };
+        self.events.iter().flat_map(of_event).collect()
+    }
+
     /// Rank for choosing one of several loads; of equal ones the later is chosen.
     pub(super) fn standing(&self) -> u8 {
         let taken = self.table_phase == Some(TablePhase::Loaded) || self.has_all_buffers();
@@ -207,6 +219,8 @@ pub enum Program {
     KoboldCpp,
     #[serde(rename = "localai")]
     LocalAi,
+    /// antirez/ds4.
+    Ds4,
 }
 
 impl Program {
@@ -219,6 +233,7 @@ impl Program {
             Self::LmStudio => "LM Studio",
             Self::KoboldCpp => "KoboldCpp",
             Self::LocalAi => "LocalAI",
+            Self::Ds4 => "ds4",
         }
     }
 }
@@ -238,6 +253,8 @@ pub enum Missing {
     Verbosity,
     /// The load failed.
     Failed,
+    /// There are only figures of the program's own.
+    OnlyOwn,
     /// There is only an estimate made before the load.
     OnlyEstimate,
     /// Whole MiB instead of hundredths.
@@ -269,6 +286,7 @@ impl Missing {
             let quiet = load.is_ready || load.settings.n_ctx_seq.is_some() || load.settings.cache_ram.is_some();
             missing.push(match load.has_memory() {
                 true => Self::OnlyEstimate,
+                false if !load.figures().is_empty() => Self::OnlyOwn,
                 false if quiet && load.program != Some(Program::Ollama) => Self::Verbosity,
                 false => Self::Load,
             });
@@ -314,6 +332,9 @@ impl fmt::Display for Missing {
                 "llama-server prints its buffers since May 2026 only with -lv 4: start it once with that, or add --log-jsonl"
             }
             Self::Failed => "the load failed, so that later buffers are not there: compare what was taken until then",
+            Self::OnlyOwn => {
+                "these figures are the program's own, and no plan has the same: they are shown as they were read"
+            }
             Self::OnlyEstimate => {
                 "these figures are an estimate made before the load: give the lines until the model is loaded as well"
             }

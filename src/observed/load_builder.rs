@@ -239,6 +239,17 @@ impl LoadBuilder {
         }
     }
 
+    /// Adds figures that only this program has; the same line said again adds nothing.
+    pub fn tell(&mut self, program: Program, figures: &[(&str, Mib)]) {
+        self.load.program = Some(program);
+        for &(of, size) in figures {
+            let figure = Event::Figure { of: clip(of, 64), size };
+            if !self.load.events.contains(&figure) {
+                self.add_event(figure);
+            }
+        }
+    }
+
     /// Drops a trial, which the lines of the real load replace.
     fn forget_trial(&mut self) {
         self.tried = false;

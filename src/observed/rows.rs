@@ -35,11 +35,23 @@ struct Subject {
     rows: &'static [Row],
 }
 
-static SUBJECTS: [Subject; 10] = [
+static SUBJECTS: [Subject; 12] = [
     Subject { words: &[], rows: memory::ROWS },
     Subject { words: &["breakdown"], rows: memory::TABLE },
     Subject { words: &[], rows: memory::CUT_TABLE },
     Subject { words: &["fit_params", "params_fit"], rows: fit::ROWS },
+    Subject { words: &["ds4:", "ds4-"], rows: event::DS4 },
+    Subject {
+        words: &[
+            "KV self",
+            "Memory required",
+            "Memory available on all",
+            "Required memory",
+            "per-step buffer",
+            "shadow buffer",
+        ],
+        rows: event::IK_LLAMA_CPP,
+    },
     Subject { words: &["msg="], rows: ollama::ROWS },
     Subject { words: &[], rows: model::ROWS },
     Subject { words: &[], rows: context::ROWS },

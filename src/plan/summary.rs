@@ -115,9 +115,10 @@ impl Knob {
                 let named = plan.model.file_type.as_deref().and_then(|name| name.parse().ok());
                 named.and_then(|to| place(&QUANTISATIONS, &to)).unwrap_or(u64::MAX)
             }
-            Self::CacheType => place(&CACHE_CHOICES, &effect.cache_type_k).unwrap_or(0),
-            Self::CacheTypeK => place(&CACHE_TYPES, &effect.cache_type_k).unwrap_or(0),
-            Self::CacheTypeV => place(&CACHE_TYPES, &effect.cache_type_v).unwrap_or(0),
+            // nor has the type of a fork
+            Self::CacheType => place(&CACHE_CHOICES, &effect.cache_type_k).unwrap_or(u64::MAX),
+            Self::CacheTypeK => place(&CACHE_TYPES, &effect.cache_type_k).unwrap_or(u64::MAX),
+            Self::CacheTypeV => place(&CACHE_TYPES, &effect.cache_type_v).unwrap_or(u64::MAX),
             Self::FlashAttn => place(&FlashAttn::ALL, &effect.flash_attn).unwrap_or(0),
             Self::KvUnified => effect.kv_unified.unwrap_or_default().into(),
             Self::Outputs => effect.outputs.unwrap_or_else(|| self.least()),

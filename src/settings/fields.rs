@@ -170,6 +170,12 @@ impl Settings {
         k != v || k.is_some_and(|ty| !CACHE_CHOICES.contains(&ty))
     }
 
+    /// The types of caches that are asked for, the draft's too.
+    pub fn cache_types(&self) -> impl Iterator<Item = CacheType> {
+        let DraftSettings { cache_type_k, cache_type_v, .. } = self.draft;
+        [self.cache_type_k, self.cache_type_v, cache_type_k, cache_type_v].into_iter().flatten()
+    }
+
     /// Gives V the type of K, or both the engine's own if no choice is that type.
     pub fn use_one_cache_type(&mut self) {
         let one = one_type(self.cache_type_k, self.cache_type_v);

@@ -376,7 +376,11 @@ impl Variables<'_> {
     fn cache_type(&mut self) {
         let name = "OLLAMA_KV_CACHE_TYPE";
         let Some(text) = self.text(name).map(|text| text.to_lowercase()) else { return };
-        match text.parse::<CacheType>() {
+        let known = text.parse::<CacheType>().and_then(|ty| match ty.of_fork() {
+            Some(fork) => Err(format!("{ty} is a type of {}", fork.whose())),
+            None => Ok(ty),
+        });
+        match known {
             Ok(ty) => {
                 self.give(Flag::CacheTypeK, (name, &text), "", |settings| settings.cache_type_k = Some(ty));
                 let effect = "the KV cache type is set";

@@ -1,11 +1,13 @@
 //! Values of settings: context, layers, flash attention, types of caches.
 
+use std::borrow::Cow;
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
-use crate::gguf::GgmlType;
+use crate::gguf::{ForkType, GgmlType};
 use crate::named::named;
 
 /// As [`super::Settings::n_cpu_moe`]: all layers.
@@ -88,26 +90,29 @@ pub enum Outputs {
     Tokens(u64),
 }
 
-named! {
-    /// Data type of the KV cache by ggml's name, widest first.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
-    #[serde(rename_all = "snake_case")]
-    #[allow(missing_docs, reason = "the names say it")]
-    pub enum CacheType {
-        F32 = "f32",
-        #[default]
-        F16 = "f16",
-        Bf16 = "bf16",
-        Q8_0 = "q8_0",
-        Q5_1 = "q5_1",
-        Q5_0 = "q5_0",
-        Q4_1 = "q4_1",
-        Q4_0 = "q4_0",
-        Iq4Nl = "iq4_nl",
-    }
+/// Data type of the KV cache by ggml's name, widest first; those of forks of llama.cpp last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum CacheType {
+    F32,
+    #[default]
+    F16,
+    Bf16,
+    Q8_0,
+    Q5_1,
+    Q5_0,
+    Q4_1,
+    Q4_0,
+    Iq4Nl,
+    /// One that a fork has, and llama.cpp has not.
+    Fork(ForkType),
 }
 
 impl CacheType {
+    /// Those of llama.cpp.
+    pub const ALL: [Self; 9] =
+        [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q5_1, Self::Q5_0, Self::Q4_1, Self::Q4_0, Self::Iq4Nl];
+
     /// The ggml type, with its block size.
     pub const fn format(self) -> GgmlType {
         match self {
@@ -120,7 +125,50 @@ impl CacheType {
             Self::Q4_1 => GgmlType::Q4_1,
             Self::Q4_0 => GgmlType::Q4_0,
             Self::Iq4Nl => GgmlType::Iq4Nl,
+            Self::Fork(ty) => GgmlType::Fork(ty),
         }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        self.format().name()
+    }
+
+    /// The type of a fork; none for one of llama.cpp.
+    pub const fn of_fork(self) -> Option<ForkType> {
+        if let Self::Fork(ty) = self { Some(ty) } else { None }
+    }
+
+    /// With those of forks.
+    fn known() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(ForkType::all().map(Self::Fork))
+    }
+}
+
+impl Display for CacheType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for CacheType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl JsonSchema for CacheType {
+    fn schema_name() -> Cow<'static, str> {
+        "CacheType".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = Self::known().map(Self::name).collect();
+        json_schema!({
+            "description": "Data type of the KV cache by ggml's name, widest first; those of forks of llama.cpp last.",
+            "type": "string",
+            "enum": names,
+        })
     }
 }
 
@@ -128,9 +176,14 @@ impl FromStr for CacheType {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|t| t.name().eq_ignore_ascii_case(text.trim())).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|t| t.name()).collect();
-            format!("'{text}' is not a cache type: use one of {}", names.join(", "))
+        let name = text.trim();
+        let own = Self::ALL.into_iter().find(|ty| ty.name().eq_ignore_ascii_case(name));
+        own.or_else(|| ForkType::named(name).map(Self::Fork)).ok_or_else(|| {
+            let names = |of: &dyn Fn(&Self) -> bool| -> String {
+                Self::known().filter(of).map(Self::name).collect::<Vec<_>>().join(", ")
+            };
+            let (own, of_forks) = (names(&|ty| ty.of_fork().is_none()), names(&|ty| ty.of_fork().is_some()));
+            format!("'{text}' is not a cache type: use one of {own}, or a fork's: {of_forks}")
         })
     }
 }

@@ -387,6 +387,48 @@ fn what_is_not_planned_of_a_command_is_named(#[case] options: &str, #[case] part
     assert_eq!(plan(&["catalogue:qwen3-8b", "--command", &command])["settings"]["ctx"], 4096);
 }
 
+/// Sizes of K as forks printed them: `size = 4000.00 MiB (1048576 cells, 10 layers, 1/1 seqs), K (turbo3): 2000.00 MiB` of
+/// Qwen3.5 35B A3B, and `size = 28.12 MiB (2304 cells, 16 layers …), K (turbo3): 14.06 MiB` of a model with rows of 1,024, as
+/// those of Qwen3.6 27B are.
+#[rstest]
+#[case("qwen3.5-35b-a3b", "-c 1048576 -ctk turbo3 -ctv turbo3", 4000.0)]
+#[case("qwen3.6-27b", "-c 2304 -ctk turbo3 -ctv turbo3_0", 28.125)]
+#[case("qwen3.6-27b", "-c 2304 -ctk q8_0 -ctv TURBO4", 38.25 + 19.125)]
+#[case("qwen3.6-27b", "-c 2304 -ctk q6_0 -ctv nvfp4", 29.25 + 20.25)]
+// heads of 64 are filled up to blocks of 128
+#[case("llama3.2-1b", "-c 4096 -ctk turbo2 -ctv turbo2", 2.0 * 4096.0 * 16.0 * 8.0 * 34.0 / 1_048_576.0)]
+fn cache_types_of_forks_are_planned_by_their_bits(#[case] model: &str, #[case] options: &str, #[case] mib: f64) {
+    let command = format!("llama-server -m x.gguf -np 1 -fa on -ngl 99 {options}");
+    let plan = plan(&[&format!("catalogue:{model}"), "--command", &command]);
+    let of_states = if model.starts_with("qwen") { plan_of_states(model, &command) } else { 0.0 };
+    let cache = plan["totals"]["cache"].as_f64().unwrap() / 1_048_576.0 - of_states;
+    // a row for the token that comes next
+    assert!((cache - mib).abs() < 0.001 * mib, "{cache} MiB, not {mib}");
+    assert_eq!(plan["confidence"], "assumed");
+    assert!(plan["notes"].to_string().contains("is no cache type of llama.cpp"), "{}", plan["notes"]);
+}
+
+/// MiB of a model's recurrent states and outputs: what is left of its caches where each K and V row has a byte less or more.
+fn plan_of_states(model: &str, command: &str) -> f64 {
+    let cache = |cells: u64| {
+        let plan = plan(&[&format!("catalogue:{model}"), "--command", command, "--ctx", &cells.to_string()]);
+        plan["totals"]["cache"].as_f64().unwrap() / 1_048_576.0
+    };
+    2.0 * cache(1024) - cache(2048)
+}
+
+#[test]
+fn types_that_nobody_has_are_refused_with_those_that_are() {
+    let said = refused(Sandbox::new().plimsoll().args(["plan", "catalogue:qwen3-8b", "--cache-type-k", "q9_0"]), 2);
+    assert!(said.contains("use one of f32") && said.contains("or a fork's: turbo2"), "{said}");
+    let said =
+        notes(&["catalogue:qwen3-8b", "--cache-type-k", "tq3_0", "--cache-type-v", "tq3_0", "--engine", "llama.cpp"]);
+    assert!(said.contains("of Lucebox: it is planned as 14 bytes for 32 values"), "{said}");
+    let command = "OLLAMA_KV_CACHE_TYPE=turbo3 ollama run qwen3:8b";
+    let said = notes(&["--command", command]);
+    assert!(said.contains("turbo3"), "{said}");
+}
+
 #[test]
 fn a_file_that_is_not_here_is_planned_as_its_namesake() {
     let command = "llama-server -m /models/Qwen3-8B-Q4_K_M.gguf -c 8192 -ngl 99";

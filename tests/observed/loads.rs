@@ -387,6 +387,52 @@ fn lm_studios_estimate_is_read_in_one_line_or_several() {
     }
 }
 
+#[rstest]
+#[case(
+    "ds4: memory: KV 7.15 GiB (raw 0.10 + compressed 7.05) + buffers 1.05 GiB + resident model 90.88 GiB = 99.09 GiB planned\n\
+     ds4: memory detail: ctx=550000 prefill_cap=1024 raw_kv_rows=1280\n",
+    Program::Ds4,
+    &[("KV cache", 7321.6), ("buffers", 1075.2), ("resident model", 93_061.12), ("planned in all", 101_468.16)],
+    Some(550_000)
+)]
+#[case(
+    "0712 13:00:04 ds4-server: context buffers 21302.79 MiB (ctx=1000000, backend=cuda, prefill_chunk=4096, raw_kv_rows=4352, \
+     compressed_kv_rows=250002)\n",
+    Program::Ds4,
+    &[("context buffers", 21_302.79)],
+    Some(1_000_000)
+)]
+#[case(
+    "Memory required for model tensors + cache: 32568 MiB\nMemory available on all devices - compute: 3622 MiB\n",
+    Program::IkLlamaCpp,
+    &[("required for tensors and cache", 32_568.0), ("available besides compute", 3622.0)],
+    None
+)]
+fn figures_that_only_one_program_has_are_read(
+    #[case] text: &str,
+    #[case] program: Program,
+    #[case] figures: &[(&str, f64)],
+    #[case] n_ctx: Option<u64>,
+) {
+    let seen = Observation::of(text);
+    let load = seen.load().unwrap();
+    let told: Vec<(&str, f64)> = load.figures().into_iter().map(|(of, size)| (of, size.0)).collect();
+    assert_eq!((load.program, told.as_slice(), load.settings.n_ctx), (Some(program), figures, n_ctx));
+    assert!(seen.missing.contains(&Missing::OnlyOwn), "{:?}", seen.missing);
+}
+
+#[test]
+fn types_of_a_fork_and_of_ik_llama_cpps_caches_are_read() {
+    let text = "llm_load_tensors:      CUDA0 buffer size =  4155.99 MiB\n\
+        llama_kv_cache_init:      CUDA0 KV buffer size =    34.31 MiB\n\
+        llama_init_from_model: KV self size  =   34.31 MiB, c^KV (q6_0):   34.31 MiB, kv^T: not used\n\
+        llama_init_from_model:      CUDA0 compute buffer size =   292.00 MiB\n";
+    assert_eq!(load(text).settings.cache_type_k.map(|ty| ty.to_string()).as_deref(), Some("q6_0"));
+    let text = "llama_kv_cache: size =   28.12 MiB (2304 cells, 16 layers, 1/1 seqs), K (turbo3):   14.06 MiB, V (turbo3):   14.06 MiB\n";
+    let settings = load(text).settings;
+    assert_eq!(settings.cache_type_v.map(|ty| ty.to_string()).as_deref(), Some("turbo3"));
+}
+
 #[test]
 fn lines_are_counted_as_an_editor_does() {
     let text = "first\r\nprogress 1\rprogress 2\r\nllama_context: n_ctx = 4096\r\n";

@@ -91,6 +91,7 @@ fn programs_are_told_apart_where_the_text_does() {
         Program::LmStudio => "LM Studio",
         Program::KoboldCpp => "koboldcpp",
         Program::LocalAi => "LocalAI",
+        Program::Ds4 => "ds4",
     };
     each(|sample, _, load| {
         let Some(program) = load.program else { return };

@@ -15,6 +15,7 @@ pub(in crate::answer) const fn width(ty: CacheType) -> u32 {
         CacheType::Q8_0 => 8,
         CacheType::Q5_1 | CacheType::Q5_0 => 5,
         CacheType::Q4_1 | CacheType::Q4_0 | CacheType::Iq4Nl => 4,
+        CacheType::Fork(ty) => (8 * ty.block_bytes() / ty.block()) as u32,
     }
 }
 

@@ -52,7 +52,15 @@ pub(super) fn observed(load: &Load) -> String {
     let (first, second) = (width(|line| line.0.chars().count()), width(|line| line.1.len()));
     let line =
         |(device, term, mib): &(String, &str, String)| format!("{device:<first$} {term:<second$}{mib:>FIGURE$} MiB\n");
-    lines.iter().map(line).collect()
+    lines.iter().map(line).chain(figures(load).map(|told| told + "\n")).collect()
+}
+
+/// The program's own figures, as read.
+fn figures(load: &Load) -> Option<String> {
+    let each = |(of, size): (&str, Mib)| format!("{} {size}", one_line(of));
+    let all: Vec<String> = load.figures().into_iter().map(each).collect();
+    let program = load.program.map_or("the program", Program::name);
+    (!all.is_empty()).then(|| format!("{program} says of its own: {}", all.join(", ")))
 }
 
 /// Which settings would show a column PROCESSOR.
@@ -222,6 +230,8 @@ fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
     let missing = seen.missing.iter().filter(|_| seen.chosen == Some(chosen)).filter(told);
     let mut notes: Vec<String> = missing.map(ToString::to_string).collect();
     notes.extend(check.request.model.refused());
+    let own = seen.loads.get(chosen).and_then(figures);
+    notes.extend(own.map(|own| format!("{own}; no plan has these, so they are not compared")));
     if !check.assumed.is_empty() {
         let assumed = check.assumed.join(", ");
         notes.push(format!("the log does not tell {assumed}: defaults are planned; --ctx, --parallel, … state others"));

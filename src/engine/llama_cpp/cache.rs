@@ -175,7 +175,8 @@ impl Memory {
     pub(super) fn traits_of(&self, il: usize) -> Vec<u64> {
         let cache = |cache: &KvCache| match cache.layers.get(il).copied().flatten() {
             Some(KvLayer { owner, place, ty_k, ty_v, k, v }) => {
-                let types = [ty_k, ty_v].map(|ty| ty as u64);
+                // types of one size are alike
+                let types = [ty_k, ty_v].map(|ty| u64::from(ty.id()) << 32 | ty.block_bytes());
                 [1, (owner == il).into(), place.into(), types[0], types[1], k, v.map_or(0, |v| v + 1)]
             }
             None => [0; 7],
@@ -338,9 +339,12 @@ impl KvCache {
             place: if context.offload_kqv { placement.layers[il] } else { placement.cpu },
             ty_k: context.type_k,
             ty_v: context.type_v,
-            k: hparams.k_gqa(il),
+            k: whole_heads(context.type_k, hparams.k_gqa(il), hparams.head_k(il)),
             // rows of a transposed cache have the same length in all blocks
-            v: hparams.mla.is_none().then(|| if v_transposed { v_max } else { hparams.v_gqa(il) }),
+            v: hparams.mla.is_none().then(|| {
+                let row = if v_transposed { v_max } else { hparams.v_gqa(il) };
+                whole_heads(context.type_v, row, hparams.head_v(il))
+            }),
         };
         let owners = hparams.n_layer_kv_from_start.unwrap_or(hparams.n_layer_all).min(hparams.n_layer_all);
         let mut layers: Vec<Option<KvLayer>> =
@@ -417,6 +421,16 @@ fn window_cells(window: u64, context: &Cparams, release: &ReleaseTraits) -> u64 
     let sequences = if context.kv_unified { context.n_seq_max } else { 1 };
     let cells = (window * sequences + context.n_ubatch).next_multiple_of(context.cells(release));
     context.n_ctx_seq.min(cells)
+}
+
+/// The elements of a row of heads, each of whole blocks where a fork's type fills them.
+const fn whole_heads(ty: Type, row: u64, head: u64) -> u64 {
+    match ty {
+        Type::Fork(ty) if ty.fills_heads() && head > 0 => {
+            (row / head).saturating_mul(head.next_multiple_of(ty.block()))
+        }
+        _ => row,
+    }
 }
 
 /// Side of the largest Hadamard matrix that divides a head, at least 64.

@@ -100,6 +100,11 @@ impl PlanBuilder<'_> {
         let build = self.placed.settings.llama_cpp();
         let mut found = confidence::uncertainties(self.model, loaded, build, machine.os, gpus);
         found.extend(Uncertainty::of_weights(self.model));
+        for reason in self.placed.settings.cache_types().filter_map(Uncertainty::of_cache_type) {
+            if !found.contains(&reason) {
+                found.push(reason);
+            }
+        }
         if self.placed.settings.split_mode == SplitMode::Row {
             let reason = "how a split by rows divides matrices is modelled as one by layers".to_owned();
             found.push(Uncertainty { confidence: Confidence::Modelled, reason });

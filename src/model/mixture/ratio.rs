@@ -8,15 +8,40 @@ use std::fmt;
 
 use crate::gguf::FileType;
 
+use crate::model::Model;
+
 use super::name::Quantisation;
+use super::recipe::Recipe;
+
+/// Models whose files are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RatioClass {
+    /// Without experts.
+    Dense,
+    /// With experts, and a recipe for them.
+    Experts,
+    /// With experts, from before March 2026: the recipe is that of other models.
+    EarlierExperts,
+}
+
+impl RatioClass {
+    /// Of a model, whose files follow a recipe.
+    pub fn of(model: &Model, recipe: Option<&Recipe>) -> Self {
+        match (&model.hyper.experts, recipe) {
+            (None, _) => Self::Dense,
+            (Some(_), Some(recipe)) if recipe.name == "unsloth" => Self::EarlierExperts,
+            (Some(_), _) => Self::Experts,
+        }
+    }
+}
 
 /// How large files of a name are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     /// The name of the files.
     pub name: &'static str,
-    /// Whether their models have experts.
-    pub experts: bool,
+    /// What is quantised.
+    pub class: RatioClass,
     /// The plain type that they are compared with.
     pub to: FileType,
     /// The median, in thousandths.
@@ -49,21 +74,36 @@ pub const RATIOS: &[Ratio] = &[
     of_experts("UD-IQ3_XXS", FileType::Iq2M, [1084, 1133, 1152], 10),
     of_experts("UD-Q2_K_XL", FileType::Iq2M, [1016, 1037, 1054], 9),
     of_experts("UD-Q8_K_XL", FileType::Q8_0, [1001, 1029, 1319], 10),
+    of_earlier_experts("UD-IQ1_M", FileType::Iq1S, [1323, 1515, 1582], 10),
+    of_earlier_experts("UD-IQ1_S", FileType::Iq1S, [1311, 1424, 1492], 9),
+    of_earlier_experts("UD-IQ2_M", FileType::Iq2M, [954, 1079, 1110], 7),
+    of_earlier_experts("UD-IQ2_XXS", FileType::Iq2Xs, [988, 1143, 1186], 10),
+    of_earlier_experts("UD-IQ3_XXS", FileType::Q3KS, [824, 967, 990], 9),
+    of_earlier_experts("UD-Q2_K_XL", FileType::Q2K, [914, 1047, 1077], 10),
+    of_earlier_experts("UD-Q3_K_XL", FileType::Q3KM, [922, 939, 1005], 11),
+    of_earlier_experts("UD-Q4_K_XL", FileType::Q4KM, [949, 956, 1023], 10),
+    of_earlier_experts("UD-Q5_K_XL", FileType::Q5KM, [998, 1009, 1049], 9),
+    of_earlier_experts("UD-Q6_K_XL", FileType::Q6K, [1037, 1050, 1116], 9),
+    of_earlier_experts("UD-Q8_K_XL", FileType::Q8_0, [1018, 1097, 1119], 9),
 ];
 
 /// The least, usual and most in thousandths, and repositories.
 const fn dense(name: &'static str, to: FileType, [least, usual, most]: [u64; 3], files: u64) -> Ratio {
-    Ratio { name, experts: false, to, usual, least, most, files }
+    Ratio { name, class: RatioClass::Dense, to, usual, least, most, files }
 }
 
 const fn of_experts(name: &'static str, to: FileType, seen: [u64; 3], files: u64) -> Ratio {
-    Ratio { experts: true, ..dense(name, to, seen, files) }
+    Ratio { class: RatioClass::Experts, ..dense(name, to, seen, files) }
+}
+
+const fn of_earlier_experts(name: &'static str, to: FileType, seen: [u64; 3], files: u64) -> Ratio {
+    Ratio { class: RatioClass::EarlierExperts, ..dense(name, to, seen, files) }
 }
 
 impl Ratio {
     /// The ratio of files of this name.
-    pub fn of(name: Quantisation, experts: bool) -> Option<&'static Self> {
-        RATIOS.iter().find(|ratio| ratio.name == name.name() && ratio.experts == experts)
+    pub fn of(name: Quantisation, class: RatioClass) -> Option<&'static Self> {
+        RATIOS.iter().find(|ratio| ratio.name == name.name() && ratio.class == class)
     }
 }
 

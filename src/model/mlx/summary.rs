@@ -124,7 +124,8 @@ impl Model {
     /// If the model is of MLX and the name is not, or the other way round.
     pub(in crate::model) fn in_mlx_mode(&self, to: Quantisation) -> Result<Option<Self>, QuantiseError> {
         let name = to.name();
-        let is_mode = name.parse::<Mode>().is_ok() || name.parse::<OllamaType>().is_ok();
+        // files of packagers are GGUF
+        let is_mode = to.packager().is_none() && (name.parse::<Mode>().is_ok() || name.parse::<OllamaType>().is_ok());
         let Some(mlx) = &self.mlx else {
             if to.file_type().is_some() || !is_mode {
                 return Ok(None);

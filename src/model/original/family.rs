@@ -1,6 +1,7 @@
 //! The table of families: `assets/gguf-from-original.txt`, whose first lines explain it.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use super::hparams::Hparams;
 use crate::model::config::ModelConfig;
@@ -97,6 +98,18 @@ pub(super) struct Extra {
     pub dims: &'static str,
     /// When it is there; none: always.
     pub condition: Option<&'static str>,
+}
+
+/// Whether llama.cpp's converter writes a weight of this name in F32, whatever it writes others in.
+pub fn is_float32(name: &str) -> bool {
+    static NAMES: LazyLock<Family> = LazyLock::new(|| {
+        let mut base = Family::default();
+        base.read(sections::shared(TABLE, "base").unwrap_or_default());
+        base
+    });
+    let of_block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    let own = of_block.map_or(name, |(_, own)| own);
+    own.ends_with("_norm.weight") || own.strip_suffix(".weight").is_none_or(|own| NAMES.float32.contains(&own))
 }
 
 impl Family {

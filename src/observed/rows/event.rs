@@ -7,6 +7,7 @@ use crate::observed::hole::{Hole, Size, clip, holes};
 use crate::observed::kind::Kind;
 use crate::observed::load::Program;
 use crate::observed::row::{Row, patterns};
+use crate::settings::GpuLayers;
 
 pub(super) const ROWS: &[Row] = patterns! {
     /// load_hparams: model size:         802.50 MiB
@@ -115,8 +116,81 @@ pub(super) const ROWS: &[Row] = patterns! {
     "Model load size estimate" => Kind::Other, |now| now.own_estimate = Some(Mib::default());
     /// Model: 14.87 GB
     "^Model: {}" (model: Size) => Kind::Other, |now| now.own_estimate = now.own_estimate.and(Some(model.0));
+    /// Total: 9.67 GB
+    "^Total: {}" (all: Size) => Kind::Other, |now| if now.own_estimate.take().is_some() {
+        now.tell(Program::LmStudio, &[("its estimate in all", all.0)]);
+    };
+    /// Num CPU Expert Layers: 29
+    "^Num CPU Expert Layers: {}" (layers: u64) => Kind::Other, |now| now.asked.n_cpu_moe = Some(layers);
+    /// Num Offload Layers: 19
+    /// Auto Recommended GPU Layers: 29
+    "^Num Offload Layers: {}" | "Auto Recommended GPU Layers: {}" (layers: u64) =>
+        Kind::Other, |now| now.asked.gpu_layers = Some(GpuLayers::Count(layers));
     /// Context: 936.03 MB
     "^Context: {}" (context: Size) => Kind::Other, |now| now.end_own_estimate(context.0);
+};
+
+/// Lines of ds4 (antirez/ds4, as of August 2026; those of the context since May).
+pub(super) const DS4: &[Row] = patterns! {
+    /// ds4: memory: KV 7.15 GiB (raw 0.10 + compressed 7.05) + buffers 1.05 GiB + resident model 90.88 GiB = 99.09 GiB planned
+    /// ds4: memory: KV 0.21 GiB + buffers 0.00 GiB + resident model 18.88 GiB = 19.09 GiB planned
+    "ds4: memory: KV {}+ buffers {}+ resident model {}={} planned"
+        (kv: Size, buffers: Size, model: Size, all: Size) => Kind::Start, |now| {
+            let figures =
+                [("KV cache", kv), ("buffers", buffers), ("resident model", model), ("planned in all", all)];
+            now.tell(Program::Ds4, &figures.map(|(of, size)| (of, size.0)));
+        };
+    /// ds4: memory: KV 1.57 GiB + resident model 44.94 GiB = 46.51 GiB planned
+    "ds4: memory: KV {}+ resident model {}={} planned" (kv: Size, model: Size, all: Size) => Kind::Start, |now| {
+        let figures = [("KV cache", kv), ("resident model", model), ("planned in all", all)];
+        now.tell(Program::Ds4, &figures.map(|(of, size)| (of, size.0)));
+    };
+    /// ds4: memory detail: ctx=550000 prefill_cap=1024 raw_kv_rows=1280
+    "ds4: memory detail: ctx={} " (tokens: u64) => Kind::Other, |now| now.asked.n_ctx = Some(tokens);
+    /// 0712 13:00:04 ds4-server: context buffers 21302.79 MiB (ctx=1000000, backend=cuda, prefill_chunk=4096, raw_kv_rows=4352, compressed_kv_rows=250002)
+    "ds4{}: context buffers {} (ctx={}," (_: &str, size: Mib, tokens: u64) => Kind::Start, |now| {
+        now.asked.n_ctx = Some(tokens);
+        now.tell(Program::Ds4, &[("context buffers", size)]);
+    };
+    /// ds4: CUDA using managed KV cache for ctx=1000000 (kv cache 13.17 GiB, context buffers 20.80 GiB); this may degrade performance
+    "ds4: {} using managed KV cache for ctx={} (kv cache {}," (_: &str, _: u64, size: Size) =>
+        Kind::Other, |now| now.tell(Program::Ds4, &[("KV cache in managed memory", size.0)]);
+    /// ds4: CUDA startup model preparation covered 80.76 GiB of tensor spans in 0.033s
+    "ds4: {} startup model preparation covered {} of tensor spans" (_: &str, size: Size) =>
+        Kind::Other, |now| now.tell(Program::Ds4, &[("prepared tensors", size.0)]);
+    /// 0712 13:00:04 ds4-server: listening on http://127.0.0.1:8000
+    "ds4-server: listening on" => Kind::Other, |now| now.serve();
+};
+
+/// Lines of `ik_llama.cpp` (`src/llama.cpp` and `src/llama-dsv4.cpp` at 8337e4cd of 15 August 2026).
+pub(super) const IK_LLAMA_CPP: &[Row] = patterns! {
+    /// llama_init_from_model: KV self size  = 14632.75 MiB, K (q8_0): 7316.38 MiB, V (q8_0): 7316.38 MiB
+    "KV self size{}={}, K ({}): {}, V ({}):" (_: &str, _: Mib, k: Name, _: Mib, v: Name) => Kind::Part, |now| {
+        (now.asked.cache_type_k, now.asked.cache_type_v) = (k.0.parse().ok(), v.0.parse().ok());
+    };
+    /// llama_init_from_model: KV self size  =   34.31 MiB, c^KV (q8_0):   34.31 MiB, kv^T: not used
+    /// llama_init_from_model: KV self size =  512.00 MiB, K-only (f16):  512.00 MiB; independent V-cache: not used
+    "KV self size{}={}, c^KV ({})" | "KV self size{}={}, K-only ({})" (_: &str, _: Mib, k: Name) =>
+        Kind::Part, |now| now.asked.cache_type_k = k.0.parse().ok();
+    /// llama_init_from_model: KV self indexer size =   21.00 MiB (f16)
+    "KV self indexer size ={} (" (size: Mib) =>
+        Kind::Part, |now| now.tell(Program::IkLlamaCpp, &[("cache of the indexer", size)]);
+    /// Memory required for model tensors + cache: 32568 MiB
+    "Memory required for model tensors + cache:{}" (size: Mib) =>
+        Kind::Fit, |now| now.tell(Program::IkLlamaCpp, &[("required for tensors and cache", size)]);
+    /// Memory available on all devices - compute: 3622 MiB
+    "Memory available on all devices - compute:{}" (size: Mib) =>
+        Kind::Fit, |now| now.tell(Program::IkLlamaCpp, &[("available besides compute", size)]);
+    /// Required memory 7367 MiB in device 0 is still greater than available memory 4070 MiB after overriding all MoE tensors to CPU
+    "Required memory {} in device {} is still greater than available memory {} after" (size: Mib, _: u64, _: Mib) =>
+        Kind::Fit, |now, line| {
+            now.tell(Program::IkLlamaCpp, &[("required where it does not fit", size)]);
+            now.add_event(Event::Failed(clip(line, 256)));
+        };
+    /// llama_spec_ckpt_init:      CUDA0 per-step buffer =     8.00 MiB (max_tokens=4)
+    /// dsv4_spec_ckpt_init:      CUDA0 DSV4 speculative shadow buffer =    16.00 MiB
+    "per-step buffer ={}" | "shadow buffer ={}" (size: Mib) =>
+        Kind::Part, |now| now.tell(Program::IkLlamaCpp, &[("states of a draft", size)]);
 };
 
 /// Lines of flash attention.
@@ -145,10 +219,14 @@ impl<const MOST: usize> Hole<'_> for Words<MOST> {
 
 struct LastWord(String);
 
+/// The name of a type.
+struct Name(String);
+
 /// Any failure except the one expected of a fit's trial.
 struct RealFailure;
 
 holes! {
     LastWord: |text| text.split_whitespace().next_back().map(|word| Self(clip(word, 64)));
+    Name: |text| text.split_whitespace().next().map(|word| Self(clip(word, 16)));
     RealFailure: |text| (!text.contains("normal during memory fitting")).then_some(Self);
 }

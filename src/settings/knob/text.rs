@@ -2,7 +2,7 @@
 
 use super::{Bounds, Knob, MAX_VALUE, in_mib};
 use crate::settings::fields::Settings;
-use crate::settings::values::Outputs;
+use crate::settings::values::{CacheType, Outputs};
 use crate::units::{Bytes, grouped, whole};
 
 /// A word without what does not count in it.
@@ -52,6 +52,16 @@ impl Knob {
         let word = text.to_ascii_lowercase().replace('_', "");
         if let (Self::MmprojDevice, Ok(device)) = (self, text.parse()) {
             settings.mmproj.device = device;
+            return Ok(());
+        }
+        // no choice, but a value
+        if let Some(ty) = text.parse().ok().filter(|ty: &CacheType| ty.of_fork().is_some()) {
+            match self {
+                Self::CacheType => (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)),
+                Self::CacheTypeK => settings.cache_type_k = Some(ty),
+                Self::CacheTypeV => settings.cache_type_v = Some(ty),
+                _ => return Err(format!("{ty} is a type of caches, and no value of {}", self.title())),
+            }
             return Ok(());
         }
         if let Some(words) = self.choices() {

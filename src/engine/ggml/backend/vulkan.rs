@@ -125,7 +125,7 @@ const fn is_plain(ty: Type) -> bool {
     matches!(ty, Type::F32 | Type::F16)
 }
 
-/// Types that a cache may have.
+/// Types that a cache may have; a fork's has its own.
 const fn is_cached(ty: Type) -> bool {
     matches!(
         ty,
@@ -138,6 +138,7 @@ const fn is_cached(ty: Type) -> bool {
             | Type::Q4_1
             | Type::Q4_0
             | Type::Iq4Nl
+            | Type::Fork(_)
     )
 }
 

@@ -57,12 +57,15 @@ impl Cuda {
             (512 | 576, 512) => attention.grouped(),
             _ => false,
         };
-        head && [k.ty, v.ty].into_iter().all(|ty| self.has_kernel_for(ty)) && (self.rules.mixed_caches || k.ty == v.ty)
+        let of_fork = [k.ty, v.ty].iter().any(|ty| matches!(ty, Type::Fork(_)));
+        let together = self.rules.mixed_caches || k.ty == v.ty || of_fork;
+        head && [k.ty, v.ty].into_iter().all(|ty| self.has_kernel_for(ty)) && together
     }
 
     fn has_kernel_for(self, ty: Type) -> bool {
         match ty {
-            Type::F32 | Type::F16 | Type::Bf16 | Type::Q4_0 | Type::Q8_0 => true,
+            // a fork has kernels for its own
+            Type::F32 | Type::F16 | Type::Bf16 | Type::Q4_0 | Type::Q8_0 | Type::Fork(_) => true,
             Type::Q4_1 | Type::Q5_0 | Type::Q5_1 => self.rules.mixed_caches,
             _ => false,
         }
