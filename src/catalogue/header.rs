@@ -31,25 +31,20 @@ impl CatalogueEntry {
         metadata.push((format!("{}.vocab_size", self.architecture), ValueSpec::U32(self.vocab as u32)));
         metadata.push(("tokenizer.ggml.model".to_owned(), text("none")));
         let tensors = tensors(self)?;
-        Ok(HeaderSpec {
-            metadata,
-            tensors: tensors
-                .into_iter()
-                .map(|(name, dims)| {
-                    let ty = format_of(&self.architecture, &name, dims.len());
-                    (name, ty, dims)
-                })
-                .collect(),
-        })
+        let mut keeps = quantise::keeps(&self.architecture);
+        let type_of = move |(name, dims)| format_of(&mut keeps, name, Vec::len(dims));
+        let types: Vec<GgmlType> = tensors.iter().map(|(name, dims)| (name.as_str(), dims)).map(type_of).collect();
+        let tensors = tensors.into_iter().zip(types).map(|((name, dims), ty)| (name, ty, dims)).collect();
+        Ok(HeaderSpec { metadata, tensors })
     }
 }
 
 /// The type of a tensor before it is quantised: the experts of every token are numbers, and a matrix that is never
 /// quantised stays as the converter writes it.
-fn format_of(architecture: &str, name: &str, dims: usize) -> GgmlType {
+fn format_of<'n>(keeps: &mut impl FnMut(&'n str) -> bool, name: &'n str, dims: usize) -> GgmlType {
     if name.ends_with(".ffn_gate_tid2eid.weight") {
         GgmlType::I32
-    } else if dims > 1 && quantise::keeps(architecture, name) && !original::is_float32(name) {
+    } else if dims > 1 && keeps(name) && !original::is_float32(name) {
         GgmlType::Bf16
     } else {
         GgmlType::F32

@@ -30,9 +30,10 @@ use crate::units::Bytes;
 /// `general.quantization_version`: `GGML_QNT_VERSION` in ggml/include/ggml.h (llama-cpp-sys-2 0.1.161).
 const QUANTISATION_VERSION: u32 = 2;
 
-/// Whether a tensor of this name is never quantised.
-pub fn keeps(architecture: &str, name: &str) -> bool {
-    TensorKinds::new(QuantFamily::of(architecture)).of(name).kept
+/// Tells of each tensor of a model, by its name, whether it is never quantised.
+pub fn keeps<'n>(architecture: &str) -> impl FnMut(&'n str) -> bool + use<'n> {
+    let mut kinds = TensorKinds::new(QuantFamily::of(architecture));
+    move |name| kinds.of(name).kept
 }
 
 /// Why a model cannot be quantised to a file type.
