@@ -151,7 +151,7 @@ pub const FITTED: Constants = Constants {
 pub const fn spread(class: Class) -> (f64, f64) {
     match class {
         Class::Cuda => (0.65, 1.25),
-        Class::Metal => (0.61, 1.32),
+        Class::Metal => (0.61, 1.47),
         Class::Vulkan => (0.70, 1.39),
         Class::Rocm => (0.81, 1.26),
         Class::SeveralGpus => (0.38, 1.32),

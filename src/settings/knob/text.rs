@@ -56,13 +56,21 @@ impl Knob {
         }
         // no choice, but a value
         if let Some(ty) = text.parse().ok().filter(|ty: &CacheType| ty.of_fork().is_some()) {
-            match self {
-                Self::CacheType => (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)),
-                Self::CacheTypeK => settings.cache_type_k = Some(ty),
-                Self::CacheTypeV => settings.cache_type_v = Some(ty),
-                _ => return Err(format!("{ty} is a type of caches, and no value of {}", self.title())),
+            let (of_keys, of_values) = match self {
+                Self::CacheType => (true, true),
+                Self::CacheTypeK => (true, false),
+                Self::CacheTypeV => (false, true),
+                _ => (false, false),
+            };
+            if of_keys {
+                settings.cache_type_k = Some(ty);
             }
-            return Ok(());
+            if of_values {
+                settings.cache_type_v = Some(ty);
+            }
+            if of_keys || of_values {
+                return Ok(());
+            }
         }
         if let Some(words) = self.choices() {
             return match words.iter().position(|choice| plain(choice) == plain(&word)) {
