@@ -1,6 +1,7 @@
 //! What every device does for one token, and what that takes.
 
 use super::family::{Family, known};
+use super::mlx_work;
 use super::range::Class;
 use super::terms::Constants;
 use crate::engine::PreparedModel;
@@ -137,6 +138,9 @@ impl Work {
     /// The work of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None if the
     /// bandwidth of a GPU that takes part is not known, or llama.cpp cannot read the model.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
+        if model.mlx.is_some() {
+            return mlx_work::of(model, machine, plan, depth);
+        }
         let hparams = &model.llama_cpp(plan.settings.llama_cpp_build()).ok()?.hparams;
         let blocks = blocks(model, hparams, &plan.settings, depth);
         let shares = Shares::of(plan);

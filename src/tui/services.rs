@@ -140,7 +140,8 @@ impl Services for LocalServices {
     }
 
     fn repository(&self, reference: &str) -> Result<RepositoryList, String> {
-        let listed = library::repository(reference, &Roots::of_this_machine(), None, &mut source::no_progress);
+        let listed =
+            library::repository(reference, &Roots::of_this_machine(), Default::default(), &mut source::no_progress);
         listed.map_err(|error| error.to_string())
     }
 

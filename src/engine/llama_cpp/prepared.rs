@@ -14,6 +14,7 @@ use super::weights::{LlmTensor, Weights};
 use crate::engine::error::EngineError;
 use crate::gguf::{Header, Value};
 use crate::model::mixture::Quantisation;
+use crate::model::mlx::MlxError;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
 use crate::plan::Uncertainty;
@@ -129,6 +130,14 @@ impl PreparedModel {
     pub fn converted(&self) -> Result<Option<Self>, ModelError> {
         let converted = self.model.converted()?;
         Ok(converted.map(|made| Self::from(made).with_draft(self.draft.clone())))
+    }
+
+    /// As [`Model::for_mlx`].
+    ///
+    /// # Errors
+    /// As [`Model::for_mlx`].
+    pub fn for_mlx(&self) -> Result<Option<Self>, MlxError> {
+        Ok(self.model.for_mlx()?.map(Self::from))
     }
 
     /// The same with other values of keys in the header, with what is beside it as it was.
