@@ -10,8 +10,6 @@ pub mod scheduler;
 mod server_launch;
 mod starts;
 
-pub use mlx_runner::ps_range;
-
 use std::collections::BTreeMap;
 
 use super::admission::Admission;

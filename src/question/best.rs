@@ -77,7 +77,9 @@ impl Question for Best {
             None | Some(Objective::Safe) => nothing_is_safe(search, found, &mut page),
             Some(_) => {}
         }
-        sides.iter().for_each(|sides| beside(sides, &mut page));
+        if let Some(sides) = sides {
+            beside(sides, &mut page);
+        }
         source(plan, &mut page);
         page
     }

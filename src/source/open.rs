@@ -17,7 +17,6 @@ use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
 use crate::model::mixture::{ExactAfter, Mixture, Quantisation};
-use crate::model::mlx::MlxError;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
 use crate::settings::ollama::DraftModel;
@@ -415,7 +414,7 @@ impl Package {
     ///
     /// # Errors
     /// If nothing is known of the original.
-    pub fn for_mlx(self) -> Result<Self, MlxError> {
+    pub fn for_mlx(self) -> Result<Self, QuantiseError> {
         let Some(made) = self.model.for_mlx()? else { return Ok(self) };
         Ok(Self { model: made.into(), ..self })
     }

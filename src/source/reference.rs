@@ -274,13 +274,18 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
 }
 
 fn of_catalogue(model: Model, title: &str, name: &str) -> OpenedModel {
-    let Model { header, entry, mixture, .. } = model;
+    let Model { header, entry, mixture, mlx, .. } = model.clone();
+    // of a mode of MLX the header has key facts alone
+    let opened = match mlx {
+        Some(_) => OpenedModel::of_model(model, title.to_owned()),
+        None => OpenedModel::new(header, title.to_owned()),
+    };
     OpenedModel {
         reference: Some(format!("{CATALOGUE}{name}")),
         entry,
         mixture,
         read_from: ReadFrom::Catalogue { stands_for: None },
-        ..OpenedModel::new(header, title.to_owned())
+        ..opened
     }
 }
 

@@ -169,7 +169,7 @@ impl KnownHeaders {
             let data = header.data_end - header.data_start;
             let left = i128::from(size) - i128::from(data);
             // Ollama pads its own to whole eights, MLX none
-            let is_padded = header.data_start % 8 == 0 && left % 8 == 0 && left.abs_diff(text) < 8;
+            let is_padded = header.data_start.is_multiple_of(8) && left % 8 == 0 && left.abs_diff(text) < 8;
             let begins = header.tensors.iter().all(|tensor| tensor.name.starts_with(other.as_str()));
             if !(begins && (left == text || is_padded)) {
                 return None;

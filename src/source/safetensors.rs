@@ -13,7 +13,6 @@ use super::read_from::ReadFrom;
 use super::store::ollama::{Manifest, ManifestLayer, blob, params};
 use super::store::{Store, StoreEntry};
 use crate::files;
-use crate::model::config::ModelConfig;
 use crate::model::{Model, ModelError};
 use crate::safetensors::{self, Header, Index, Stored, TensorLayers};
 use crate::text;
@@ -61,8 +60,8 @@ pub(super) fn folder(path: &Path) -> Result<OpenedModel, SourceError> {
 /// Bytes of the weights in a folder, or why it cannot be opened; none if it is no model of MLX. Original weights are one only where
 /// `as_they_are`.
 pub(super) fn size_of(folder: &Path, as_they_are: bool) -> Option<Result<Bytes, SourceError>> {
-    let config = ModelConfig::read(text_of(&folder.join(CONFIG)).ok()?.as_bytes()).ok()?;
-    (as_they_are || config.quantization().is_some()).then_some(())?;
+    let is_quantised = Model::is_config_of_mlx(text_of(&folder.join(CONFIG)).ok()?.as_bytes())?;
+    (as_they_are || is_quantised).then_some(())?;
     let files = index(folder).and_then(|index| weight_files(folder, index.as_ref()));
     let size = |path: &PathBuf| fs::metadata(path).map(|about| Bytes(about.len()));
     Some(files.and_then(|files| {

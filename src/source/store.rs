@@ -323,7 +323,9 @@ fn list_hub(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
         let mut seen: Vec<StoreEntry> = Vec::new();
         for (revision, files) in found {
             for mut entry in files {
-                entry.name = [repository.as_str(), &entry.name].join("/").trim_end_matches('/').to_owned();
+                // of the folder itself the name is that of the repository
+                let below = if entry.name.is_empty() { String::new() } else { format!("/{}", entry.name) };
+                entry.name = format!("{repository}{below}");
                 match seen.iter().find(|other| other.name == entry.name) {
                     Some(other) if same_file(other, &entry) => continue,
                     Some(_) => entry.name = format!("{}@{}", entry.name, revision.get(..7).unwrap_or(&revision)),

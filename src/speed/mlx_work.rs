@@ -1,20 +1,35 @@
 //! What a Mac's GPU does for one token with MLX: the weights that it needs in MLX's own packing, and the caches.
 
-use super::family::{Family, known};
-use super::work::{DeviceWork, Weights, Work};
+use super::family::known;
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
 use crate::model::mlx::{Heads, LayerCache, MlxModel, ModuleWeights};
 use crate::plan::Plan;
 use crate::safetensors::Dtype;
 use crate::settings::{CacheType, EngineId};
+use crate::units::Bandwidth;
 
 /// Numbers that share a scale and a bias in a quantised cache. Source: `cache.py`, mlx-lm 0.32.2.
 const GROUP: f64 = 64.0;
 
+/// What a token reads, in bytes, and the layers that it passes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MlxReads {
+    /// The bandwidth of the chip's memory.
+    pub bandwidth: Bandwidth,
+    /// Weights.
+    pub weights: f64,
+    /// Caches and states.
+    pub cache: f64,
+    /// Layers.
+    pub layers: f64,
+    /// Those with experts or a recurrent state.
+    pub busy: f64,
+}
+
 /// The work of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None if nothing is known of
 /// the chip or of the model's class, and for cards of CUDA, of which hardly a measurement with MLX is published.
-pub(super) fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Work> {
+pub(super) fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<MlxReads> {
     let mlx = model.mlx.as_deref()?;
     let architecture = mlx.architecture.as_ref().ok()?;
     let gpu = known(machine.gpus.first()?).filter(|gpu| gpu.family.is_metal())?;
@@ -52,18 +67,8 @@ pub(super) fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u
     let is_busy =
         |(cache, experts): (&Option<LayerCache>, &bool)| *experts || matches!(cache, Some(LayerCache::States(_)));
     let busy = architecture.caches.iter().zip(&layers_with_experts).filter(|layer| is_busy(*layer)).count();
-    let device = DeviceWork {
-        id: plan.devices.first()?.id.clone(),
-        family: Family::Mlx,
-        bandwidth: gpu.bandwidth,
-        weights: Weights { bytes: read, ..Weights::default() },
-        cache: cache.sum(),
-        layers: architecture.layer_count() as f64,
-        busy: busy as f64,
-        flash: true,
-        cards: Vec::new(),
-    };
-    Some(Work { devices: vec![device], hops: 0.0, synced: 0.0, assumed: None, disk: None })
+    let layers = architecture.layer_count() as f64;
+    Some(MlxReads { bandwidth: gpu.bandwidth, weights: read, cache: cache.sum(), layers, busy: busy as f64 })
 }
 
 /// The share of a module's weights that a token reads: of experts those that it uses, of an embedding a row alone, unless it is

@@ -283,3 +283,58 @@ fn lists_of_the_catalogue_choose_modes() {
         }
     }
 }
+
+/// LM Studio's line for the same model on another Mac: its terms follow from config.json, its contexts from what was taken.
+#[test]
+fn the_line_of_lm_studio_is_checked_term_by_term() {
+    let home = tempfile::tempdir().unwrap();
+    let line = "2026-08-22 10:00:00 [INFO] Model context auto-fit: family=qwen3 max=40,960 fitted=18,688 working_set=10.67GiB \
+                reserve=3.00GiB baseline=4.40GiB full_kv=147456B/token prompt_inputs=8192B/token \
+                attention_coefficient=64B/context/step rotating_constant=0.00GiB rotating_per_step=0B \
+                steps=2048:12,288,1024:16,128,512:18,688";
+    let check = |line: &str, code: i32| {
+        fs::write(home.path().join("studio.log"), line).unwrap();
+        let args = ["check", "studio.log", "--model", "catalogue:qwen3-8b", "--quant", "4bit", "--json"];
+        let mut command = plimsoll(home.path(), "http://127.0.0.1:9", &args);
+        let output = command.assert().code(code).get_output().clone();
+        printed(&command, &output.stdout)
+    };
+    let same = check(line, 0);
+    assert_eq!((&same["fitted"], &same["agrees"]), (&json!(18_688), &json!(true)));
+    let differing = |answer: &Value| {
+        let terms = answer["terms"].as_array().unwrap();
+        let off = terms.iter().filter(|term| term["agrees"] == false);
+        off.map(|term| term["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(differing(&check(&line.replace("147456B", "147400B"), 1)), ["full_kv"]);
+    assert_eq!(differing(&check(&line.replace("fitted=18,688", "fitted=28,672"), 1)), ["fitted"]);
+    // less was taken than the weights are: it is another model
+    assert_eq!(differing(&check(&line.replace("baseline=4.40", "baseline=2.40"), 1)).first().unwrap(), "steps 2048");
+    let mut unnamed = plimsoll(home.path(), "http://127.0.0.1:9", &["check", "studio.log"]);
+    let said = String::from_utf8(unnamed.assert().failure().get_output().stderr.clone()).unwrap();
+    assert!(said.contains("--model"), "{said}");
+}
+
+/// The size of a model of MLX changes while it is loaded, so that its row of 'ollama ps' agrees within a range.
+#[test]
+fn rows_of_ollama_ps_are_checked_within_their_range() {
+    let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    stores(folder.path());
+    let check = |size: &str, code: i32| {
+        let row = format!(
+            "NAME ID SIZE PROCESSOR CONTEXT UNTIL\nqwen3.5:9b-four-layers-nvfp4 abcdef123456 {size} 100% GPU 32768 4 minutes\n"
+        );
+        fs::write(home.path().join("ps.txt"), row).unwrap();
+        let mut command = plimsoll(home.path(), "http://127.0.0.1:9", &["check", "ps.txt", "--json"]);
+        command.env("OLLAMA_MODELS", folder.path().join("headers")).args(MAC);
+        let output = command.assert().code(code).get_output().clone();
+        printed(&command, &output.stdout)
+    };
+    let fresh = check("4.1 GB", 0);
+    let range = &fresh["running"][0]["ollama_ps"]["range"];
+    assert!(range[0].as_u64().unwrap() < 4_200_000_000 && range[1].as_u64().unwrap() > 8 << 30, "{fresh}");
+    assert_eq!(check("12 GB", 0)["agrees"], json!(true));
+    for size in ["1.9 GB", "40 GB"] {
+        assert_eq!(check(size, 1)["agrees"], json!(false), "{size}");
+    }
+}

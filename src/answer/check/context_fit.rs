@@ -1,6 +1,6 @@
 //! LM Studio's line on the context that it takes, term by term beside the model's own.
 
-use crate::engine::mlx::ContextFit;
+use crate::engine::PreparedModel;
 use crate::observed::ObservedFit;
 use crate::units::{Bytes, Tokens};
 
@@ -57,8 +57,14 @@ pub struct FitCheck {
 const HUNDREDTH: u64 = (1 << 30) / 200 + 1;
 
 impl FitCheck {
-    /// Compares what LM Studio said of a model whose own terms these are, and whose weights take `weights`.
-    pub fn of(own: &ContextFit, weights: Bytes, seen: &ObservedFit) -> Self {
+    /// Compares what LM Studio said with the model's own terms.
+    ///
+    /// # Errors
+    /// One sentence, if it has none.
+    pub fn of(model: &PreparedModel, seen: &ObservedFit) -> Result<Self, String> {
+        let known = model.context_fit().map_err(|error| error.to_string())?;
+        let (own, weights) =
+            known.ok_or_else(|| "LM Studio leaves the context of a model with such caches as it is".to_owned())?;
         let gib = |gib: f64| Bytes((gib * f64::from(1 << 30)).round() as u64);
         let term = |name: &str, planned: u64, observed: u64, tolerance: u64, unit: FitUnit| FitTerm {
             name: name.to_owned(),
@@ -79,10 +85,7 @@ impl FitCheck {
         ];
         // both ends of what is rounded may be off
         let (most, loaded) = (gib(seen.working_set), gib(seen.baseline));
-        let off = |step: u64| {
-            let each = own.full_kv + own.prompt_inputs + own.attention.saturating_mul(step);
-            2 * HUNDREDTH / each.max(1) + ContextFit::ROOM
-        };
+        let off = |step: u64| own.off_by(step, 2 * HUNDREDTH);
         terms.extend(seen.steps.iter().map(|&(step, tokens)| {
             let name = format!("steps {step}");
             term(&name, own.tokens_at(step, most, loaded), tokens, off(step), FitUnit::Tokens)
@@ -91,7 +94,7 @@ impl FitCheck {
             let fitted = own.tokens_with(*step, most, loaded);
             terms.push(term("fitted", fitted, seen.fitted, off(*step), FitUnit::Tokens));
         }
-        Self { terms, loaded: (weights, loaded) }
+        Ok(Self { terms, loaded: (weights, loaded) })
     }
 
     /// Whether every term is the same, and as much was loaded as the weights take.

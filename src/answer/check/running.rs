@@ -2,7 +2,7 @@
 //! log, its memory beside a plan where its log tells nothing, and settings that would show a column PROCESSOR.
 
 use super::log::{backend, is_one_gpu, number};
-use crate::engine::{PlanRequest, ollama};
+use crate::engine::PlanRequest;
 use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, Machine};
 use crate::observed::{Load, Mib, ProcessMemory, PsRow, device_name, gpu_percent};
@@ -156,15 +156,14 @@ pub struct ListedModel {
 impl ListedModel {
     /// Compares a plan with a row of `/api/ps` or of `ollama ps`; none where that has no size.
     pub fn of(plan: &Plan, row: &PsRow) -> Option<Self> {
-        let (size, vram, rounded) = match row.size_bytes {
-            Some(size) => (Bytes(size), Bytes(row.vram_bytes.unwrap_or_default()), ROUNDED),
-            None => {
-                let (size, unit) = row.in_column()?;
-                (size, Bytes(size.0 / 100 * u64::from(row.gpu_percent?)), unit)
-            }
+        let (size, vram, rounded) = if let Some(size) = row.size_bytes {
+            (Bytes(size), Bytes(row.vram_bytes.unwrap_or_default()), ROUNDED)
+        } else {
+            let (size, unit) = row.in_column()?;
+            (size, Bytes(size.0 / 100 * u64::from(row.gpu_percent?)), unit)
         };
         let observed = OllamaPs { size, vram };
-        Some(Self { planned: listed(plan), range: ollama::ps_range(plan), observed, rounded })
+        Some(Self { planned: listed(plan), range: plan.ps_range(), observed, rounded })
     }
 
     /// Whether both figures are the same, but for rounding; of a size that changes, whether it is within its range.

@@ -13,9 +13,7 @@ use super::super::resolve;
 use super::super::style::Style;
 use super::DIFFERS;
 use crate::answer::check::context_fit::{FitCheck, FitTerm};
-use crate::engine::mlx::ContextFit;
 use crate::export::{Head, record};
-use crate::model::mlx::Allocator;
 use crate::observed::ObservedFit;
 use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::text;
@@ -41,11 +39,7 @@ pub(super) fn check(args: &CheckArgs, seen: &ObservedFit) -> Result<ExitCode, Cl
 fn compared(named: &Path, args: &CheckArgs, seen: &ObservedFit) -> Result<FitCheck, CliError> {
     let package = resolve::changed(resolve::model(named)?, &args.knobs.settings)?;
     let package = package.for_mlx().map_err(|error| CliError::Model(error.to_string()))?;
-    let unknown = || CliError::Model("LM Studio takes no context for a model with such caches".to_owned());
-    let mlx = package.model.mlx.as_deref().ok_or_else(unknown)?;
-    let (weights, _) = mlx.in_mlx_lm().map_err(|error| CliError::Model(error.to_string()))?;
-    let own = ContextFit::of(mlx, weights.activations).ok_or_else(unknown)?;
-    Ok(FitCheck::of(&own, Bytes(weights.bytes(Allocator::Metal)), seen))
+    FitCheck::of(&package.model, seen).map_err(CliError::Model)
 }
 
 fn page(found: &FitCheck, seen: &ObservedFit, style: &Style) -> String {

@@ -14,7 +14,6 @@ use super::weights::{LlmTensor, Weights};
 use crate::engine::error::EngineError;
 use crate::gguf::{Header, Value};
 use crate::model::mixture::Quantisation;
-use crate::model::mlx::MlxError;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
 use crate::plan::Uncertainty;
@@ -136,7 +135,7 @@ impl PreparedModel {
     ///
     /// # Errors
     /// As [`Model::for_mlx`].
-    pub fn for_mlx(&self) -> Result<Option<Self>, MlxError> {
+    pub fn for_mlx(&self) -> Result<Option<Self>, QuantiseError> {
         Ok(self.model.for_mlx()?.map(Self::from))
     }
 

@@ -3,7 +3,9 @@
 
 use super::caches::element;
 use super::peak::REST;
-use crate::model::mlx::{Heads, LayerCache, MlxModel, State};
+use crate::engine::error::EngineError;
+use crate::engine::llama_cpp::PreparedModel;
+use crate::model::mlx::{Allocator, Heads, LayerCache, MlxModel, State};
 use crate::safetensors::Dtype;
 use crate::units::Bytes;
 
@@ -36,10 +38,20 @@ pub struct ContextFit {
     pub longest: u64,
 }
 
-impl ContextFit {
-    /// What its contexts are multiples of.
-    pub const ROOM: u64 = ROOM;
+impl PreparedModel {
+    /// What LM Studio's bound is made of for this model, with the bytes of its weights; none where it leaves the context as it is.
+    ///
+    /// # Errors
+    /// If the model is not MLX's, or nothing is known of its class.
+    pub fn context_fit(&self) -> Result<Option<(ContextFit, Bytes)>, EngineError> {
+        let mlx = super::of(self)?;
+        let (weights, _) = mlx.in_mlx_lm().map_err(|error| EngineError::Model(error.to_string()))?;
+        let fit = ContextFit::of(mlx, weights.activations);
+        Ok(fit.map(|fit| (fit, Bytes(weights.bytes(Allocator::Metal)))))
+    }
+}
 
+impl ContextFit {
     /// Those of a model with activations of this type; none of one that LM Studio leaves as it is: without caches of all tokens,
     /// with chunks of attention, or of a length that is not known.
     pub fn of(model: &MlxModel, activations: Dtype) -> Option<Self> {
@@ -81,6 +93,12 @@ impl ContextFit {
             }
         }
         (fit.full_kv > 0).then_some(fit)
+    }
+
+    /// How far its tokens may be off where what is taken and what may be is known to within `bytes`.
+    pub fn off_by(&self, step: u64, bytes: u64) -> u64 {
+        let each = self.full_kv.saturating_add(self.prompt_inputs).saturating_add(self.attention.saturating_mul(step));
+        (bytes / each.max(1)).saturating_add(ROOM)
     }
 
     /// The most tokens with chunks of `step`, where the GPU may use `most` and `loaded` are taken before.

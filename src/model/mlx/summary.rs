@@ -124,6 +124,11 @@ impl Model {
         Ok(Self { entry: self.entry.clone(), dated: self.dated.clone(), ..made })
     }
 
+    /// Whether the text of a `config.json` is that of a model, and it is quantised as mlx-lm does it; none of another text.
+    pub fn is_config_of_mlx(config: &[u8]) -> Option<bool> {
+        Some(ModelConfig::read(config).ok()?.quantization().is_some())
+    }
+
     /// Whether its files are quantised as mlx-lm does it, so that no other program runs them where they are.
     pub fn is_of_mlx_alone(&self) -> bool {
         let is_in_store = |mlx: &MlxModel| mlx.stored.as_ref().is_some_and(|stored| stored.manifest.is_some());
@@ -135,12 +140,13 @@ impl Model {
     ///
     /// # Errors
     /// If nothing is known of its original.
-    pub fn for_mlx(&self) -> Result<Option<Self>, MlxError> {
+    pub fn for_mlx(&self) -> Result<Option<Self>, QuantiseError> {
         if self.mlx.is_some() {
             return Ok(None);
         }
         let own = self.file_type.filter(|name| name.parse::<Mode>().is_ok());
-        let mut made = self.as_original(own.unwrap_or(USUAL_MODE))?;
+        let made = self.as_original(own.unwrap_or(USUAL_MODE));
+        let mut made = made.map_err(|error| QuantiseError::Mlx(error.to_string()))?;
         if own.is_none() {
             made.header.notes.push(format!(
                 "MLX runs no GGUF files: planned is the original in {USUAL_MODE}, as 'mlx_lm.convert -q' makes it; --quant names \
