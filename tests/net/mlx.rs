@@ -108,7 +108,9 @@ fn original_weights_are_listed_in_modes_of_mlx() {
     let root = home.path().join("New");
     fs::create_dir_all(&root).unwrap();
     fs::write(root.join("config.json"), config).unwrap();
-    weights.into_iter().for_each(|(name, bytes)| fs::write(root.join(name), bytes).unwrap());
+    for (name, bytes) in weights {
+        fs::write(root.join(name), bytes).unwrap();
+    }
     let list = |words: &[&str]| {
         let mut command =
             plimsoll(home.path(), "http://127.0.0.1:9", &["list", "./New", "--engine", "mlx", "--sort", "size"]);

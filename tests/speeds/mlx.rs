@@ -155,6 +155,14 @@ fn constants_are_those_of_a_fit() {
 }
 
 #[test]
+fn ranges_hold_what_a_fit_had_not_seen() {
+    let cases: Vec<&Case> = CASES.iter().collect();
+    let errors = folds::errors(&cases, &HELD_OUT, |_| true);
+    println!("{}", table());
+    assert!(errors.median < 0.15 && errors.covered >= 0.8, "{}", table());
+}
+
+#[test]
 fn ranges_say_where_they_come_from() {
     let request = lines()[0].request();
     let plan = request.plan().unwrap();

@@ -96,11 +96,8 @@ impl Model {
     pub fn of_mlx(mlx: MlxModel, name: &str) -> Result<Self, ModelError> {
         let mut model = Self::from_header(mlx.header(name), name)?;
         // the files of Ollama hold what it keeps; else mlx-lm's class says what is a weight
-        let in_memory = if mlx.stored.as_ref().is_some_and(|stored| stored.manifest.is_some()) {
-            mlx.in_ollama()
-        } else {
-            mlx.in_mlx_lm()
-        };
+        let is_of_ollama = mlx.stored.as_ref().is_some_and(|stored| stored.manifest.is_some()) || mlx.mode().is_err();
+        let in_memory = if is_of_ollama { mlx.in_ollama() } else { mlx.in_mlx_lm() };
         let bytes = in_memory.map_or(0, |(weights, _)| weights.bytes(Allocator::Data));
         model.bytes = Bytes(bytes);
         model.file_bytes =
@@ -117,7 +114,10 @@ impl Model {
     /// # Errors
     /// If nothing is known of its original.
     pub fn as_original(&self, mode: &'static str) -> Result<Self, MlxError> {
-        mode.parse::<Mode>().map_err(MlxError::Mode)?;
+        // Ollama has names of its own
+        if mode.parse::<OllamaType>().is_err() {
+            mode.parse::<Mode>().map_err(MlxError::Mode)?;
+        }
         let config = ModelConfig::of_gguf(self)?;
         let mlx = MlxModel { asked: Some(mode), ..MlxModel::new(config, None) };
         let made = Self::of_mlx(mlx, &self.name).map_err(|error| MlxError::Mode(error.to_string()))?;
