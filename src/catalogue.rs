@@ -277,7 +277,7 @@ impl CatalogueEntry {
     /// # Errors
     /// If the quantiser would refuse, or nothing is known of such files; the tests rule out invalid entries.
     pub fn model(&self, quantisation: impl Into<Quantisation>) -> Result<Model, CatalogueError> {
-        Ok(self.unquantised()?.in_quantisation(quantisation)?)
+        Ok(self.unquantised()?.requantised(quantisation)?)
     }
 
     /// The model as a file that was published.

@@ -221,6 +221,9 @@ impl Item {
         match &self.header {
             HeaderLocation::BuiltIn(..) => self.place(plan).map(|place| place.command()),
             HeaderLocation::Stored(entry) if entry.store == Store::Ollama => Some(format!("ollama run {}", self.name)),
+            HeaderLocation::Stored(store::StoreEntry { state: EntryState::Tensors { .. }, .. }) => {
+                Some(format!("mlx_lm.server --model {}", shell_word(&self.reference)))
+            }
             HeaderLocation::Stored(_) => Some(format!("llama-server -m {}", shell_word(&self.reference))),
             HeaderLocation::Reference { asks_servers: true } => Some(format!("ollama run {}", self.name)),
             HeaderLocation::InRepository(row) => row.pull().map(str::to_owned),

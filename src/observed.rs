@@ -24,6 +24,7 @@
 mod amount;
 mod command;
 mod context;
+mod context_fit;
 mod driver;
 mod event;
 mod fit;
@@ -54,6 +55,7 @@ pub(crate) use command::program;
 pub(crate) use command::words;
 pub use command::{CommandLine, PROGRAMS};
 pub use context::{ObservedContext, ObservedSettings};
+pub use context_fit::ObservedFit;
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;
 pub use fit::{Fit, FitDevice, FitLayers, FitProjection, FitResult};
@@ -77,6 +79,9 @@ pub struct Observation {
     /// Rows of `ollama ps` or `/api/ps`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ps: Vec<PsRow>,
+    /// What LM Studio's engine of MLX says of the contexts that it takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fits: Vec<ObservedFit>,
     /// Memory of whole cards by `nvidia-smi` or `rocm-smi`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cards: Vec<CardMemory>,

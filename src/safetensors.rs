@@ -11,6 +11,6 @@ mod stored;
 
 pub use dtype::Dtype;
 pub use error::SafetensorsError;
-pub use index::Index;
+pub use index::{Index, kind};
 pub use read::{Header, Tensor, check_length, read};
 pub use stored::{Stored, TensorLayers};

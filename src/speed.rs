@@ -4,7 +4,7 @@
 //! all devices read, over the share of their bandwidth that they reach, plus what launching the layers, passing from
 //! card to card and waiting for RAM take. One device works after the other.
 //!
-//! - [`work`]: what each block reads, and the work of every device under a plan.
+//! - [`work`]: what each block reads, and the work of every device under a plan; `mlx_work` is that of MLX.
 //! - [`terms`]: the time of that work, by constants that were fitted on measurements of devices of a family; and what a
 //!   measured speed tells of RAM.
 //! - [`family`]: families of devices, and what is known of a card.
@@ -29,6 +29,7 @@
 //! ```
 
 pub mod family;
+mod mlx_work;
 pub mod prompt;
 pub mod range;
 pub mod terms;

@@ -315,7 +315,7 @@ fn ollama_types_agree() {
 }
 
 /// Writes the stores and folders below `root`; blobs whose data is not there end behind their headers.
-fn stores(root: &Path) {
+pub(crate) fn stores(root: &Path) {
     for row in read("stores.jsonl.gz") {
         let path = root.join(row["path"].as_str().unwrap());
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -4,6 +4,7 @@ mod cache;
 mod command;
 mod faults;
 mod hugging_face;
+mod mlx;
 mod originals;
 mod ranges;
 pub(crate) mod raw;

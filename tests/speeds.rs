@@ -4,6 +4,7 @@ mod cases;
 mod fit;
 mod folds;
 mod laws;
+mod mlx;
 mod prompts;
 
 use std::fmt::Write;
@@ -50,6 +51,8 @@ fn unstated() -> (Vec<&'static Case>, Vec<Judged>) {
     let judged = cases.iter().map(|case| Judged::by(case, &FITTED)).collect();
     (cases, judged)
 }
+
+pub use self::mlx::table as mlx_table;
 
 /// The table of errors in `tests/speeds/README.md`.
 pub fn table() -> String {

@@ -4,6 +4,7 @@
 mod candidates;
 mod card;
 mod loss;
+mod sides;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,15 +14,17 @@ use rayon::prelude::*;
 use super::quality;
 use crate::engine::{EngineError, PlanRequest};
 use crate::gguf::FileType;
+use crate::model::mixture::Quantisation;
 use crate::named::named;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Flag, Settings};
 use crate::units::Bytes;
-use candidates::{BestSearch, Candidate, Step, WIDEST_USEFUL};
+use candidates::{BestSearch, Candidate, Step};
 
 pub use card::{Card, FirstToken, KnobChange, NEW_TOKENS, Placement, Poorer};
 pub use loss::Loss;
+pub use sides::Side;
 
 named! {
     /// What a card serves best, by its name on the command line.
@@ -130,7 +133,7 @@ impl BestRequest {
 
 impl Minimums {
     /// Whether weights of this type may be suggested.
-    fn allow(self, to: FileType) -> bool {
+    fn allow(self, to: Quantisation) -> bool {
         let loss = quality::of_weights(to);
         self.quant.map_or(!quality::is_last_resort(loss), |floor| loss <= quality::of_weights(floor))
     }
@@ -196,8 +199,8 @@ impl PlanRequest {
     /// As [`PlanRequest::trial`].
     pub fn balanced_in_any(&self, question: &BestRequest) -> Result<(Self, Plan), EngineError> {
         let vram: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
-        let is_trained_in = quality::own_type(&self.opened).is_some_and(|own| quality::TRAINED_IN.contains(&own));
-        let wide = if is_trained_in { None } else { self.quantised(WIDEST_USEFUL) };
+        let widest = quality::ladder_of(self.engine).into_iter().find(|to| quality::of_weights(*to) > 0.0);
+        let wide = widest.filter(|_| !quality::is_trained_in(&self.opened)).and_then(|widest| self.quantised(widest));
         let wide = wide.filter(|wide| wide.model.bytes <= vram);
         let first = wide.and_then(|wide| Some((wide.trial().ok()?, wide)));
         if let Some(found) = first.and_then(|(plan, wide)| wide.balanced(&plan, question)) {

@@ -6,6 +6,7 @@
 
 mod asked;
 mod comparison;
+pub mod context_fit;
 pub mod estimate;
 mod evidence;
 mod log;

@@ -3,8 +3,10 @@
 //!
 //! The figures order types; how much a user notices depends on the model and the task.
 
+use crate::engine::EngineId;
 use crate::gguf::FileType;
 use crate::model::Model;
+use crate::model::mixture::Quantisation;
 use crate::model::quantise::Quantiser;
 use crate::plan::Plan;
 use crate::settings::CacheType;
@@ -51,6 +53,29 @@ const OTHERS: [(FileType, f64); 9] = [
     (FileType::Mxfp4, 0.071_940),
 ];
 
+/// Modes of MLX, the widest first, and the type of GGUF files that has about as many bits in groups of about the same form: whole
+/// numbers with a scale and a bias, as in `Q5_1` and `Q4_1`. No measurement of their own is known.
+const MODES: [(&str, FileType); 15] = [
+    ("8bit", FileType::Q8_0),
+    ("int8", FileType::Q8_0),
+    ("mxfp8", FileType::Q8_0),
+    ("6bit", FileType::Q6K),
+    ("5bit", FileType::Q5_1),
+    ("mixed_4_6", FileType::Q4_1),
+    ("4bit", FileType::Q4_1),
+    ("int4", FileType::Q4_1),
+    ("mxfp4", FileType::Mxfp4),
+    ("nvfp4", FileType::Q4_0),
+    ("mixed_3_6", FileType::Q3KM),
+    ("mixed_3_4", FileType::Q3KM),
+    ("3bit", FileType::Q3KS),
+    ("mixed_2_6", FileType::Q2K),
+    ("2bit", FileType::Iq1M),
+];
+
+/// Those of mlx-lm that are worth trying, the widest first: what most publish.
+const MLX_LADDER: [&str; 5] = ["8bit", "6bit", "5bit", "4bit", "3bit"];
+
 /// Types that models are trained in, so that they lose nothing, and a larger one holds nothing more.
 pub const TRAINED_IN: [FileType; 6] =
     [FileType::Mxfp4, FileType::Nvfp4, FileType::Tq1_0, FileType::Tq2_0, FileType::Q1_0, FileType::Q2_0];
@@ -79,16 +104,33 @@ pub fn ladder() -> impl DoubleEndedIterator<Item = FileType> {
     WEIGHTS.into_iter().map(|(to, _)| to)
 }
 
+/// The same of the files that `engine` runs: modes of MLX where those are the only ones.
+pub fn ladder_of(engine: EngineId) -> Vec<Quantisation> {
+    if engine.facts().runs_gguf {
+        return ladder().map(Quantisation::from).collect();
+    }
+    let modes = MLX_LADDER.iter().filter_map(|name| name.parse().ok());
+    std::iter::once(FileType::Bf16.into()).chain(modes).collect()
+}
+
+/// The type of GGUF files of this name, or that loses about as much.
+fn like(to: Quantisation) -> Option<FileType> {
+    let plain = to.name().split("-g").next().unwrap_or_default();
+    let of_mlx = MODES.iter().find(|(mode, _)| mode.eq_ignore_ascii_case(plain)).map(|(_, like)| *like);
+    to.file_type().or(of_mlx).or_else(|| Some(to.nearest()).filter(|_| to.is_of_gguf()))
+}
+
 /// What weights of this type lose; for one that was never measured, more than all that were.
-pub fn of_weights(file_type: FileType) -> f64 {
-    let found = WEIGHTS.iter().chain(&OTHERS).find(|(known, _)| *known == file_type);
+pub fn of_weights(to: impl Into<Quantisation>) -> f64 {
+    let like = like(to.into());
+    let found = WEIGHTS.iter().chain(&OTHERS).find(|(known, _)| Some(*known) == like);
     found.map_or(f64::INFINITY, |(_, loss)| *loss)
 }
 
 /// What a model's weights lose in their own type; of one whose type is not known, what the type of as many bits loses.
 pub fn of_model(model: &Model) -> f64 {
     match own_type(model) {
-        Some(own) if TRAINED_IN.contains(&own) => 0.0,
+        Some(_) if is_trained_in(model) => 0.0,
         Some(own) => of_weights(own),
         None => {
             let quantiser = Quantiser::of(model);
@@ -98,9 +140,19 @@ pub fn of_model(model: &Model) -> f64 {
     }
 }
 
-/// The type of a model's weights, where its header names one.
-pub fn own_type(model: &Model) -> Option<FileType> {
-    model.file_type.and_then(|name| name.parse().ok())
+/// The type of a model's weights, where its header names one, or its mode.
+pub fn own_type(model: &Model) -> Option<Quantisation> {
+    let name = model.file_type?;
+    // a packager's own name says nothing of each tensor
+    let file_type = name.parse::<FileType>().map(Quantisation::from).ok();
+    file_type.or_else(|| name.parse::<Quantisation>().ok().filter(|own| !own.is_of_gguf()))
+}
+
+/// Whether a model's weights are in the type that it was trained in.
+pub fn is_trained_in(model: &Model) -> bool {
+    let own = own_type(model).and_then(Quantisation::file_type);
+    let is_as_published = model.mlx.as_ref().is_none_or(|mlx| mlx.is_as_trained());
+    is_as_published && own.is_some_and(|own| TRAINED_IN.contains(&own))
 }
 
 /// What a KV cache of these types loses: half of it by each. A type that was never measured loses as much as the widest of

@@ -1,9 +1,11 @@
 //! `plimsoll check`: a plan beside what a program said that it took.
 
+mod context_fit;
 mod live;
 pub(super) mod report;
 mod share;
 
+pub(super) use context_fit::FitAnswer;
 pub(super) use live::{HeldRecord, ListedRecord, RunningAnswer};
 
 use std::io;
@@ -54,6 +56,14 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
             live => return live::check(args, live),
         },
     };
+    if !seen.loads.iter().any(Load::has_memory) {
+        if let Some(fit) = seen.fits.last() {
+            return context_fit::check(args, fit);
+        }
+        if args.log.is_some() && !seen.ps.is_empty() {
+            return live::check(args, Live::Listed(seen.ps));
+        }
+    }
     let chosen = chosen(&seen, args.load)?;
     let load = seen.loads.get(chosen).ok_or_else(|| nothing(&seen))?;
     let (found, compared) = match model(args, load).and_then(|found| Ok((compare(args, load, &found)?, found))) {

@@ -19,7 +19,7 @@ use super::style::Style;
 use crate::answer::FitSummary;
 use crate::answer::best::Minimums;
 use crate::catalogue::{Place, Use};
-use crate::engine::EngineVersion;
+use crate::engine::{EngineId, EngineVersion};
 use crate::export::{AnswerSource, csv};
 use crate::library;
 use crate::library::{Item, ModelFilter, ModelOrigin, ModelStatus, SortBy, Standing, SurveyRequest};
@@ -166,7 +166,9 @@ pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Result<Vec<
         for repository in wanted.repositories {
             let mut line = ProgressLine::on_stderr();
             let listed =
-                library::repository(repository, &roots, wanted.quant, &mut |progress: Progress| line.show(progress))?;
+                library::repository(repository, &roots, (ready.engine, wanted.quant), &mut |progress: Progress| {
+                    line.show(progress)
+                })?;
             ready.notes.extend(listed.notes);
             items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)));
         }
@@ -275,6 +277,11 @@ impl ListRow {
         self.item.is_to_be_made(self.planned.as_ref().ok().map(|known| &*known.plan))
     }
 
+    /// Whether it is planned for another engine than the list, as that does not run its files.
+    fn is_of_another_engine(&self, engine: EngineId) -> bool {
+        self.planned.as_ref().is_ok_and(|known| known.plan.engine != engine)
+    }
+
     fn released(&self) -> Option<&'static str> {
         self.item.entry()?.released.as_deref()
     }
@@ -348,6 +355,8 @@ struct Record<'a> {
     missing_projector: Option<MissingProjector>,
     /// The context that it is judged by.
     ctx: Option<u64>,
+    /// The engine that it is planned for: the list's, or MLX where only that runs its files.
+    engine: Option<&'static str>,
     confidence: Option<Confidence>,
     /// That llama.cpp would refuse the file, and why; null where nothing is known of that.
     refused: Option<&'a str>,
@@ -396,6 +405,7 @@ impl<'a> From<&'a ListRow> for Record<'a> {
             audio: reads.map(|reads| reads.audio),
             missing_projector: item.missing_projector(),
             ctx: known.map(|known| known.plan.settings.ctx),
+            engine: known.map(|known| known.plan.engine.name()),
             confidence: known.map(|known| known.plan.confidence),
             refused: row.refused(),
             verdict: fit.map(|fit| fit.verdict),
@@ -600,7 +610,11 @@ pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> S
     let older = rows.iter().filter(|row| row.item.is_older_conversion());
     let older = older.filter_map(|row| Some(format!("{}: {}", row.item.name, row.item.conversion()?)));
     let refused = rows.iter().filter_map(|row| Some(format!("{}: {}", one_line(&row.item.name), row.refused()?)));
-    refused.chain(older).chain(ready.notes.iter().cloned()).for_each(|note| page.item(&note));
+    let others = rows.iter().filter(|row| row.is_of_another_engine(ready.engine));
+    let others: Vec<_> = others.map(|row| one_line(&row.item.name)).collect();
+    let others =
+        (!others.is_empty()).then(|| format!("planned for MLX, which alone runs their files: {}", others.join(", ")));
+    refused.chain(older).chain(others).chain(ready.notes.iter().cloned()).for_each(|note| page.item(&note));
     style.report(&page)
 }
 

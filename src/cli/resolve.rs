@@ -150,18 +150,20 @@ pub(super) fn with_keys(package: Package, settings: &Settings) -> Result<Package
 
 /// `package` as the engine that was asked for reads it.
 pub(super) fn for_engine(package: Package, knobs: &KnobArgs) -> Result<Package, CliError> {
-    if package.model.mlx.is_none() {
-        return Ok(package);
-    }
     let configured = || if knobs.is_complete { Ok(None) } else { Config::here().map(|config| config.engine) };
     let engine = match knobs.engine {
         Some(engine) => engine,
         None => configured()?.unwrap_or_default(),
     };
-    if engine.facts().runs_safetensors {
-        return Ok(package);
+    let facts = engine.facts();
+    match &package.model.mlx {
+        // a mode that is asked for is that of the model as it was opened
+        None if !facts.runs_gguf && knobs.settings.quant.is_none() => {
+            package.for_mlx().map_err(|error| CliError::Model(error.to_string()))
+        }
+        Some(_) if !facts.runs_safetensors => package.converted().map_err(|error| CliError::Model(error.to_string())),
+        _ => Ok(package),
     }
-    package.converted().map_err(|error| CliError::Model(error.to_string()))
 }
 
 /// The same in the quantisation that was asked for.

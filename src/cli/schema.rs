@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::apply::ApplyAnswer;
 #[cfg(feature = "net")]
 use super::cache::CacheAnswer;
-use super::check::RunningAnswer;
+use super::check::{FitAnswer, RunningAnswer};
 use super::config::ConfigAnswer;
 use super::error::{self, CliError};
 use super::explain::ExplainAnswer;
@@ -89,6 +89,11 @@ pub(super) const ALL: &[AnswerName] = &[
         "check-running",
         Some("check --json without a log"),
         "what runs, beside its plans",
+    ),
+    AnswerName::of::<FitAnswer<'_>>(
+        "check-context-fit",
+        Some("check LOG --json of LM Studio's MLX engine"),
+        "the terms of LM Studio's context beside the model's own",
     ),
     AnswerName::of::<ColumnAnswer<'_>>(
         "check-ps",

@@ -6,6 +6,7 @@ use super::knobs::KnobCondition::{
 };
 use super::knobs::{KnobCondition, KnobContext};
 use crate::machine::Machine;
+use crate::model::Model;
 use crate::settings::knob::Knob;
 use crate::settings::{EngineId, Flag, Release, Settings};
 
@@ -25,6 +26,8 @@ pub struct EngineFacts {
     pub starts_llama_server: bool,
     /// Runs models whose weights are safetensors.
     pub runs_safetensors: bool,
+    /// Runs GGUF files.
+    pub runs_gguf: bool,
     /// Its context is the total of all sequences (`-c`) rather than that of one (`num_ctx`).
     pub ctx_is_total: bool,
     /// Counts the memory of a separate projector file.
@@ -117,6 +120,7 @@ const LLAMA_CPP: EngineFacts = EngineFacts {
     is_ollama: false,
     starts_llama_server: false,
     runs_safetensors: false,
+    runs_gguf: true,
     ctx_is_total: true,
     counts_projectors: true,
     places_output_last: false,
@@ -147,6 +151,7 @@ const MLX: EngineFacts = EngineFacts {
     column: KnobColumn::Mlx,
     starts_llama_server: false,
     runs_safetensors: true,
+    runs_gguf: false,
     ctx_is_total: false,
     counts_projectors: false,
     uses_other_computers: false,
@@ -171,6 +176,12 @@ impl EngineId {
     pub fn ignored(self, settings: &Settings) -> Vec<String> {
         let ignored = Flag::ALL.iter().filter(|flag| !flag.is_read_by(self) && flag.is_given(settings));
         ignored.map(|flag| flag.ignored_as()).collect()
+    }
+
+    /// Whether it runs what `model` is stored as.
+    pub fn runs(self, model: &Model) -> bool {
+        let facts = self.facts();
+        if model.mlx.is_some() { facts.runs_safetensors } else { facts.runs_gguf }
     }
 
     /// The engine's facts, which do not depend on the model.

@@ -8,6 +8,7 @@
 
 mod build;
 pub mod caches;
+pub mod context_fit;
 mod device;
 mod peak;
 
@@ -24,6 +25,7 @@ use crate::units::{Bytes, Tokens};
 
 pub(super) use build::{MlxCase, gib};
 pub(super) use caches::{CHUNK, Feed};
+pub use context_fit::ContextFit;
 pub(super) use device::MlxDevice;
 
 /// mlx-lm, and LM Studio's engine.
@@ -61,7 +63,7 @@ impl Engine for Mlx {
         let settings = in_effect(tokens, sequences, chunk, cache.unwrap_or_else(|| activations(weights.activations)));
         let case = MlxCase { engine: EngineId::Mlx, model, mlx, machine, basis, feed, sequences, draft_caches: 0 };
         let mut plan = case.plan(&weights, settings, notes)?;
-        say(&mut plan);
+        say(&mut plan, ContextFit::of(mlx, weights.activations).as_ref());
         Ok(Some(plan))
     }
 
@@ -71,7 +73,7 @@ impl Engine for Mlx {
 }
 
 /// What mlx-lm itself says of a model this large, and what LM Studio does.
-fn say(plan: &mut Plan) {
+fn say(plan: &mut Plan, fit: Option<&ContextFit>) {
     let Some(gpu) = plan.gpus().first() else { return };
     let (needed, most) = (gpu.weights, gpu.total);
     let whole_mib = |bytes: Bytes| bytes.0 >> 20;
@@ -83,10 +85,17 @@ fn say(plan: &mut Plan) {
                 whole_mib(most)
             ));
     }
-    plan.decided.push(
-        "LM Studio takes the largest context whose peak stays below what the GPU may use, whatever length is asked for"
-            .to_owned(),
-    );
+    plan.decided.push(match fit {
+        None => "LM Studio leaves the context of a model with such caches as it is".to_owned(),
+        Some(fit) => {
+            let at = |step: u64| format!("{} with chunks of {}", Tokens(fit.tokens_at(step, most, needed)), Tokens(step));
+            format!(
+                "LM Studio takes a context of {} tokens here, whatever length is asked for: its bound of a prompt's peak allows {}",
+                Tokens(fit.tokens(most, needed)),
+                context_fit::STEPS.map(at).join(", ")
+            )
+        }
+    });
 }
 
 /// The model that MLX would run instead of a GGUF file whose type is also a mode of MLX; none of one that is MLX's.
@@ -199,6 +208,10 @@ pub(super) const fn basis_note(basis: Basis) -> Option<&'static str> {
     match basis {
         Basis::Headers => None,
         Basis::Shapes => Some("the weights follow from the shapes in config.json and mlx-lm's own rules for this mode"),
+        Basis::ImporterOfClass => Some(
+            "the weights are those that 'ollama create --quantize' would make of the original's language model; what its files have \
+             besides, such as vision, is not counted",
+        ),
         Basis::Importer => Some("the weights are those that 'ollama create --quantize' would make of these files"),
     }
 }

@@ -72,10 +72,15 @@ impl PlanRequest {
     }
 
     /// The same with original weights as the GGUF file that can be made of them, where its engine runs such files and something
-    /// is known of the family.
+    /// is known of the family; and a GGUF file as its original in a mode of MLX, where the engine runs none.
     #[must_use]
     pub fn made(&self) -> Self {
-        let made = self.engine.facts().offers(Knob::Quant).then(|| self.model.converted().ok().flatten()).flatten();
+        let facts = self.engine.facts();
+        let made = if facts.runs_gguf {
+            facts.offers(Knob::Quant).then(|| self.model.converted().ok().flatten()).flatten()
+        } else {
+            self.model.for_mlx().ok().flatten()
+        };
         made.map_or_else(|| self.clone(), |made| self.with_model(made))
     }
 

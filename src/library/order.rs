@@ -106,9 +106,9 @@ fn merit(plan: &Plan, entry: Option<&CatalogueEntry>) -> f64 {
     let released = entry.and_then(|entry| month(entry.released.as_deref()?));
     // a packager's own name has the loss of the nearest type
     let quantised = plan.model.file_type.as_ref().and_then(|name| name.parse::<Quantisation>().ok());
-    let quantised = quantised.map(Quantisation::nearest);
     // experts that were trained in their type lose nothing
-    let loss = quantised.filter(|to| !TRAINED_IN.contains(to)).map_or(0.0, quality::of_weights);
+    let is_trained_in = |to: &Quantisation| to.file_type().is_some_and(|to| TRAINED_IN.contains(&to));
+    let loss = quantised.filter(|to| !is_trained_in(to)).map_or(0.0, quality::of_weights);
     weights.max(1.0).log2() + released.unwrap_or(UNKNOWN_AGE) / MONTHS_TO_HALVE - loss / LOSS_TO_HALVE
 }
 

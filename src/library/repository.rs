@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{HeaderLocation, Item, ModelOrigin, packaged};
 use crate::answer::quality;
+use crate::engine::EngineId;
 use crate::model::mixture::{Beside, Quantisation};
 use crate::model::quantise::Quantiser;
 use crate::source::{
@@ -82,30 +83,30 @@ impl RepositoryRow {
 }
 
 /// Lists a repository by its address or name, `hf://owner/name`, or a folder of original weights by its path. Of original weights
-/// the files that can be made of them are listed: in `quant` alone, or in each type that makes a smaller file.
+/// the files that can be made of them for `engine` are listed: in `quant` alone, or in each type that makes a smaller file.
 ///
 /// # Errors
 /// As [`source::repository`].
 pub fn repository(
     reference: &str,
     roots: &Roots,
-    quant: Option<Quantisation>,
+    (engine, quant): (EngineId, Option<Quantisation>),
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<RepositoryList, SourceError> {
     match source::repository(reference, roots, on_progress)? {
         Listed::Repository(found) if found.files.is_empty() => {
             let Repository { name, opened, .. } = *found;
             let of = |to: Quantisation| {
-                let named = format!("{name}:{to}");
+                let named = if is_as_it_is(engine, to) { name.clone() } else { format!("{name}:{to}") };
                 (named.clone(), named)
             };
-            Ok(of_original(opened, quant, (ModelOrigin::Repository, &name), of))
+            Ok(of_original(opened, (engine, quant), (ModelOrigin::Repository, &name), of))
         }
         Listed::Repository(found) => Ok(of_server(*found)),
         Listed::Folder(opened) => {
             let name = opened.name.clone();
             let of = |_| (name.clone(), reference.to_owned());
-            Ok(of_original(*opened, quant, (ModelOrigin::Folder, reference), of))
+            Ok(of_original(*opened, (engine, quant), (ModelOrigin::Folder, reference), of))
         }
         Listed::Local(wanted, entries, error) => {
             let items = entries.into_iter().map(|entry| Arc::new(Item::stored(entry))).collect();
@@ -120,11 +121,14 @@ pub fn repository(
 /// as they are.
 fn of_original(
     opened: OpenedModel,
-    quant: Option<Quantisation>,
+    (engine, quant): (EngineId, Option<Quantisation>),
     (origin, search): (ModelOrigin, &str),
     named: impl Fn(Quantisation) -> (String, String),
 ) -> RepositoryList {
     let package = packaged(Ok(opened));
+    if !engine.facts().runs_gguf {
+        return in_modes(package, (engine, quant), (origin, search), named);
+    }
     let made = package.clone().and_then(|package| package.converted().map_err(|error| error.to_string()));
     let own = made.as_ref().ok().filter(|made| made.model.made_of_original);
     let types: Vec<Quantisation> = match (own, quant) {
@@ -156,6 +160,44 @@ fn of_original(
     };
     RepositoryList { items: types.into_iter().map(row).collect(), search, notes }
 }
+
+/// Whether weights in this type are the original ones, for an engine that runs those.
+fn is_as_it_is(engine: EngineId, to: Quantisation) -> bool {
+    !engine.facts().runs_gguf && to.file_type().is_some()
+}
+
+/// The modes of MLX in which mlx-lm can make original weights; what is quantised already, and what mlx-lm does not know, as it is.
+fn in_modes(
+    package: Result<Package, String>,
+    (engine, quant): (EngineId, Option<Quantisation>),
+    (origin, search): (ModelOrigin, &str),
+    named: impl Fn(Quantisation) -> (String, String),
+) -> RepositoryList {
+    let search = search.to_owned();
+    let of_mlx = |package: &Package| {
+        let mlx = package.model.mlx.as_ref()?;
+        (mlx.architecture.is_ok() && mlx.config.quantization().is_none()).then_some(())
+    };
+    if package.as_ref().ok().and_then(of_mlx).is_none() {
+        let item = Arc::new(Item::given(&search, origin, package));
+        return RepositoryList { items: vec![item], search, notes: Vec::new() };
+    }
+    let opened = Arc::new(package);
+    let row = |to: Quantisation| {
+        let (name, reference) = named(to);
+        if is_as_it_is(engine, to) {
+            return Arc::new(Item { reference, ..Item::given(&name, origin, opened.as_ref().clone()) });
+        }
+        let row = RepositoryRow { opened: Arc::clone(&opened), file: RowFile::ToBeMade(to) };
+        let item = Item::new(name, reference, origin, HeaderLocation::InRepository(row));
+        Arc::new(Item { aliases: vec![to.name().to_owned()], ..item })
+    };
+    let types = quant.map_or_else(|| quality::ladder_of(engine), |to| vec![to]);
+    RepositoryList { items: types.into_iter().map(row).collect(), search, notes: vec![TO_BE_CONVERTED.to_owned()] }
+}
+
+/// The command that makes a mode of original weights.
+const TO_BE_CONVERTED: &str = "to be made: mlx_lm.convert --hf-path FOLDER --mlx-path MODEL -q --q-bits BITS";
 
 fn of_server(found: Repository) -> RepositoryList {
     let Repository { name, files, opened } = found;

@@ -47,11 +47,14 @@ impl SurveyRequest {
         // what can be made of original weights is an item for each type
         let package = match self.quant.filter(|_| !item.is_of_original()) {
             Some(to) => package.quantised(to).map_err(|error| error.to_string())?,
-            None => package,
+            None if self.engine.facts().runs_gguf => package,
+            None => package.for_mlx().map_err(|error| error.to_string())?,
         };
         let mut settings = self.settings.clone();
         package.apply_to(&mut settings);
-        Ok(PlanRequest::new(self.engine, package.model, Arc::clone(&self.machine), settings))
+        // each model is listed with a program that runs it
+        let engine = if package.model.is_of_mlx_alone() { EngineId::Mlx } else { self.engine };
+        Ok(PlanRequest::new(engine, package.model, Arc::clone(&self.machine), settings))
     }
 
     /// The request that `plan`, the plan of an item, answers; none if the item cannot be opened any more.

@@ -155,6 +155,18 @@ pub struct PsRow {
     pub context: Option<u64>,
 }
 
+impl PsRow {
+    /// The column SIZE in bytes, and how far it may be off: a unit from ten units up, which are cut, and a tenth of one below.
+    pub fn in_column(&self) -> Option<(Bytes, Bytes)> {
+        let size = self.size.as_deref()?;
+        let bytes = |mib: Mib| Bytes((mib.0 * f64::from(1 << 20)).round() as u64);
+        let (number, unit) = size.split_once(' ')?;
+        let one = bytes(hole::size(&format!("1 {unit}"))?);
+        let step = if number.contains('.') { Bytes(one.0 / 10) } else { one };
+        Some((bytes(hole::size(size)?), step))
+    }
+}
+
 /// A row of the listing, with or without its heading: name, twelve digits, size, processor, perhaps context.
 pub(super) fn row(text: &str) -> Option<PsRow> {
     let mut words = text.split_whitespace();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::command::Spawn;
+use super::context_fit::{self, ObservedFit};
 use super::driver::Driver;
 use super::kind::Kind;
 use super::load::{Load, Missing, Program};
@@ -26,6 +27,7 @@ pub struct Reader {
     loads: VecDeque<Load>,
     left_out: u64,
     ps: Vec<PsRow>,
+    fits: Vec<ObservedFit>,
     driver: Driver,
     document: Collector,
     /// An instance that a router is starting.
@@ -124,14 +126,14 @@ impl Reader {
         for writer in std::mem::take(&mut self.writers) {
             self.keep(writer.load);
         }
-        let Self { loads, left_out, ps, driver, .. } = self;
+        let Self { loads, left_out, ps, fits, driver, .. } = self;
         let mut loads = Vec::from(loads);
         loads.sort_by_key(|load| load.line);
         merge_command(&mut loads);
         let chosen = (0..loads.len()).max_by_key(|&at| loads.get(at).map(Load::standing));
         let missing = Missing::of(chosen.and_then(|at| loads.get(at)));
         let Driver { cards, processes, .. } = driver;
-        Observation { loads, chosen, loads_left_out: left_out, ps, cards, processes, missing }
+        Observation { loads, chosen, loads_left_out: left_out, ps, fits, cards, processes, missing }
     }
 
     /// A line in bytes, perhaps of a file in UTF-16.
@@ -202,6 +204,12 @@ impl Reader {
         if let Some(row) = ollama::row(line.text) {
             if self.ps.len() < limits::ROWS {
                 self.ps.push(row);
+            }
+            return;
+        }
+        if let Some(fit) = context_fit::read(line.text) {
+            if self.fits.len() < limits::ROWS {
+                self.fits.push(fit);
             }
             return;
         }

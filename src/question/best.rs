@@ -5,14 +5,14 @@ pub mod arguments;
 mod record;
 
 use super::{About, Question, Stepwise, not_as_asked, source};
-use crate::answer::best::{BestRequest, Card, Loss, Objective};
+use crate::answer::best::{BestRequest, Card, Loss, Objective, Side};
 use crate::answer::{Figures, Remedy, verdict};
 use crate::engine::PlanRequest;
 use crate::page::{Block, Column, Hue, Ink, Narrow, Page, Span, Table, width};
 use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
 use crate::speed::{SpeedRange, Speeds};
-use crate::units::Tokens;
+use crate::units::{Tokens, short};
 use record::BestAnswer;
 
 /// What is searched for.
@@ -43,10 +43,12 @@ impl Question for Best {
     fn answer(&self, About { request, plan, .. }: About<'_>) -> Result<BestFound, String> {
         let mut cards = request.best(plan, &self.search);
         cards.retain(|card| self.only.is_none_or(|only| card.objectives.contains(&only)));
-        Ok(BestFound { cards, less_kept: request.remedy_by_margin(plan) })
+        let sides = request.sides(&self.search);
+        Ok(BestFound { cards, less_kept: request.remedy_by_margin(plan), sides })
     }
 
-    fn page(&self, About { request, plan, .. }: About<'_>, BestFound { cards: found, less_kept }: &BestFound) -> Page {
+    fn page(&self, About { request, plan, .. }: About<'_>, found: &BestFound) -> Page {
+        let BestFound { cards: found, less_kept, sides } = found;
         let mut page = Page::default();
         let Self { search, only } = self;
         let names: Vec<&str> = search.held.iter().map(|knob| knob.title()).collect();
@@ -75,6 +77,9 @@ impl Question for Best {
             None | Some(Objective::Safe) => nothing_is_safe(search, found, &mut page),
             Some(_) => {}
         }
+        if let Some(sides) = sides {
+            beside(sides, &mut page);
+        }
         source(plan, &mut page);
         page
     }
@@ -95,6 +100,37 @@ pub struct BestFound {
     pub cards: Vec<Card>,
     /// All in VRAM with the settings as they are but for what is kept free, where that brings it there.
     pub less_kept: Option<Remedy>,
+    /// The model as a GGUF file and with MLX, on a Mac.
+    pub sides: Option<[Side; 2]>,
+}
+
+/// Adds a row for the model as a GGUF file and one with MLX.
+fn beside(sides: &[Side; 2], page: &mut Page) {
+    page.heading("As a GGUF file and with MLX");
+    let columns = vec![
+        Column::left("", 20),
+        Column::left("weights", 8),
+        Column::right("size", 9),
+        Column::right("VRAM ctx", 9),
+        Column::right("≈ tok/s", 12),
+    ];
+    let row = |side: &Side| {
+        let Side { plan, fit } = side;
+        let dash = || "–".to_owned();
+        let cells = [
+            plan.engine.title().to_owned(),
+            plan.model.file_type.clone().unwrap_or_default(),
+            plan.model.bytes.to_string(),
+            fit.context().map_or_else(dash, short),
+            fit.speed.as_ref().map_or_else(dash, |speed| speed.range().cell()),
+        ];
+        cells.iter().map(|cell| Span::from(cell.as_str())).collect()
+    };
+    page.table(columns, sides.iter().map(row).collect(), Narrow::Cut(0));
+    page.text(
+        "Each is what would be taken of it; llama.cpp reserves its context, and MLX grows with the tokens in use.",
+        Hue::Dim,
+    );
 }
 
 /// `With less kept free the settings as they are run from VRAM alone (--fit-target 384): ≈ 34 tok/s (22–42). Then 454 MiB …`

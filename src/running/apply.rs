@@ -128,7 +128,7 @@ impl Applied {
     /// What is compared besides lines of a log, one sentence each.
     pub fn also(&self) -> Vec<String> {
         let mut also = Vec::new();
-        if let Some(ListedModel { planned: Some(planned), observed }) = &self.listed {
+        if let Some(ListedModel { planned: Some(planned), observed, .. }) = &self.listed {
             let same = if self.listed.as_ref().is_some_and(ListedModel::agrees) {
                 "as planned"
             } else {

@@ -90,8 +90,8 @@ impl Index {
     }
 }
 
-/// A name without its numbers.
-fn kind(name: &str) -> String {
+/// A tensor's name without its numbers.
+pub fn kind(name: &str) -> String {
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts = name.split('.').map(|part| if is_number(&part) { "#" } else { part });
     parts.collect::<Vec<_>>().join(".")

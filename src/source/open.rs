@@ -181,7 +181,7 @@ pub fn stored(entry: &StoreEntry, on_progress: &mut ProgressCallback<'_>) -> Res
             read_from: ReadFrom::Store(entry.store),
             ..open(&entry.path, on_progress)?
         }),
-        EntryState::Tensors { .. } => safetensors::of_store(entry),
+        EntryState::Tensors { .. } => safetensors::of_entry(entry),
         EntryState::Broken(reason) => Err(SourceError::Broken { name: entry.name.clone(), reason: reason.clone() }),
     }
 }
@@ -408,6 +408,15 @@ impl Package {
     pub fn converted(self) -> Result<Self, ModelError> {
         let Some(converted) = self.model.converted()? else { return Ok(self) };
         Ok(Self { model: converted.into(), ..self })
+    }
+
+    /// The same as an engine reads it that runs no GGUF files: the original of one in a mode of MLX.
+    ///
+    /// # Errors
+    /// If nothing is known of the original.
+    pub fn for_mlx(self) -> Result<Self, QuantiseError> {
+        let Some(made) = self.model.for_mlx()? else { return Ok(self) };
+        Ok(Self { model: made.into(), ..self })
     }
 
     /// Notes on where it was read, if `named` does not say that, and on what its weights would be exact after.

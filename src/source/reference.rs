@@ -16,7 +16,7 @@ use super::read_from::ReadFrom;
 use super::remote;
 use super::roots::Roots;
 use super::safetensors;
-use super::store::{self, StoreEntry, beside, ollama};
+use super::store::{self, Store, StoreEntry, beside, ollama};
 use crate::catalogue::{self, Nearest, PREFIX as CATALOGUE};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::model::{Model, Projector};
@@ -131,10 +131,12 @@ fn kept(
     Ok(opened)
 }
 
-/// The original weights that Hugging Face's cache on this machine has of a repository, after `error` from its server.
+/// The safetensors that Hugging Face's cache or LM Studio on this machine has of a repository, after `error` from its server.
 fn original(wanted: &HfReference, roots: &Roots, error: &SourceError) -> Option<OpenedModel> {
-    let mut opened = safetensors::folder(&local::original(wanted, roots)?).ok()?;
-    opened.note(format!("the files are those of Hugging Face's cache on this machine: {error}"));
+    let (folder, store) = local::original(wanted, roots)?;
+    let mut opened = safetensors::folder(&folder).ok()?;
+    let whose = if store == Store::HuggingFace { "Hugging Face's cache" } else { store.name() };
+    opened.note(format!("the files are those of {whose} on this machine: {error}"));
     Some(opened)
 }
 
@@ -272,13 +274,18 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
 }
 
 fn of_catalogue(model: Model, title: &str, name: &str) -> OpenedModel {
-    let Model { header, entry, mixture, .. } = model;
+    let Model { header, entry, mixture, mlx, .. } = model.clone();
+    // of a mode of MLX the header has key facts alone
+    let opened = match mlx {
+        Some(_) => OpenedModel::of_model(model, title.to_owned()),
+        None => OpenedModel::new(header, title.to_owned()),
+    };
     OpenedModel {
         reference: Some(format!("{CATALOGUE}{name}")),
         entry,
         mixture,
         read_from: ReadFrom::Catalogue { stands_for: None },
-        ..OpenedModel::new(header, title.to_owned())
+        ..opened
     }
 }
 

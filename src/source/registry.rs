@@ -5,6 +5,7 @@
 //! Signs in with the user's Ollama key where the registry asks for it: the challenge names a realm, which returns a token for one model to a request signed with the key (server/auth.go
 //! and auth/auth.go, Ollama 0.24).
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,14 +18,17 @@ use serde::Deserialize;
 use super::error::SourceError;
 use super::http::{Document, HttpRequest, Secret, Url, WireError};
 use super::open::{OpenedModel, tensor_bytes};
-use super::progress::ProgressCallback;
+use super::progress::{Progress, ProgressCallback};
 use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
+use super::safetensors;
 use super::store::ollama::{HOSTS, Manifest, ManifestLayer, OllamaName};
 use super::tag::TagParameters;
 use crate::budget::Allowance;
 use crate::files;
-use crate::model::Projector;
+use crate::model::{Model, Projector};
+use crate::safetensors::{Header, Tensor, kind};
+use crate::units::Bytes;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
@@ -55,7 +59,6 @@ pub(super) fn open(
         return Ok(None);
     }
     let manifest = manifest(&document, &short)?;
-    let model_layer = manifest.model().map_err(|why| wrong(&why))?;
     let location = |layer: &ManifestLayer| -> Result<FileLocation, SourceError> {
         let hex = layer.sha256().ok_or_else(|| wrong("its manifest has an invalid digest"))?;
         let digest = format!("sha256:{hex}");
@@ -67,7 +70,11 @@ pub(super) fn open(
         Some(layer) => params(&session.small(&location(layer)?.request, on_progress)?),
         None => TagParameters::default(),
     };
-    let first = location(model_layer)?;
+    if let Some(config) = manifest.of_tensors() {
+        let opened = of_tensors(session, &manifest, &location(config)?, &short, &location, on_progress)?;
+        return Ok(Some(OpenedModel { knobs, ..opened }));
+    }
+    let first = location(manifest.model().map_err(|why| wrong(&why))?)?;
     let header = session.open(&first, &|_| first.clone(), on_progress)?;
     let mut opened = OpenedModel::new(header, short.clone());
     opened.knobs = knobs;
@@ -83,6 +90,99 @@ pub(super) fn open(
         opened.remote_adapters += tensor_bytes(&session.header(&location(layer)?, on_progress)?);
     }
     Ok(Some(opened))
+}
+
+/// A model with a layer for each tensor, described by the file at `config`.
+fn of_tensors(
+    session: &mut RemoteSession<'_>,
+    manifest: &Manifest,
+    config: &FileLocation,
+    name: &str,
+    location: &dyn Fn(&ManifestLayer) -> Result<FileLocation, SourceError>,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let broken = |reason: String| SourceError::Broken { name: name.to_owned(), reason };
+    let mut text = |location: &FileLocation, what: &str, on_progress: &mut ProgressCallback<'_>| {
+        let document = session.small(&location.request, on_progress)?;
+        if document.status == 200 {
+            return Ok(document.bytes);
+        }
+        Err(broken(format!("its {what} cannot be fetched (status {}): try again later", document.status)))
+    };
+    let config = text(config, safetensors::CONFIG, on_progress)?;
+    let about = match manifest.config() {
+        Some(about) => text(&location(about)?, "configuration", on_progress)?,
+        None => b"{}".to_vec(),
+    };
+    let mut known = KnownHeaders::default();
+    let count = manifest.of_kind("tensor").count();
+    let mut progress = Progress { shards: count as u64, ..Progress::START };
+    let mut header = |layer: &ManifestLayer| {
+        progress.shard += 1;
+        if let Some(told) = known.of(layer) {
+            return Ok(told);
+        }
+        let header = session.safetensors(&location(layer)?, Some(TENSOR), on_progress, &mut progress)?;
+        known.add(layer, header.clone());
+        Ok(header)
+    };
+    let stored = safetensors::of_manifest(manifest, &about, name, &mut header)?;
+    let read = known.read;
+    let model = Model::of_safetensors(&config, Some(stored), name).map_err(|error| broken(error.to_string()))?;
+    let mut opened = OpenedModel { read_from: ReadFrom::Registry, ..OpenedModel::of_model(model, name.to_owned()) };
+    if read < count {
+        opened.note(format!(
+            "of its {count} tensors' files the headers of {read} were read; the sizes of the others are those of the same tensors \
+             in other layers"
+        ));
+    }
+    Ok(opened)
+}
+
+/// What is read ahead of a tensor's file, whose header has some hundred bytes.
+const TENSOR: Bytes = Bytes(4 << 10);
+
+/// Headers that were read, which tell those of the same tensors in other layers where these files have as many bytes.
+#[derive(Default)]
+struct KnownHeaders {
+    /// By the layer's name without numbers.
+    by_kind: HashMap<String, Vec<(String, Header)>>,
+    /// How many were read.
+    read: usize,
+}
+
+impl KnownHeaders {
+    fn add(&mut self, layer: &ManifestLayer, header: Header) {
+        self.read += 1;
+        if let Some(name) = layer.name() {
+            self.by_kind.entry(kind(name)).or_default().push((name.to_owned(), header));
+        }
+    }
+
+    /// The header of a layer, if that of the same tensors in another one tells it.
+    fn of(&self, layer: &ManifestLayer) -> Option<Header> {
+        let (name, size) = (layer.name()?, layer.size()?);
+        let told = |(other, header): &(String, Header)| {
+            // each name in the header is as much longer as the layer's own is
+            let longer = name.len() as i128 - other.len() as i128;
+            let text = i128::from(header.data_start) + longer * header.tensors.len() as i128;
+            let data = header.data_end - header.data_start;
+            let left = i128::from(size) - i128::from(data);
+            // Ollama pads its own to whole eights, MLX none
+            let is_padded = header.data_start.is_multiple_of(8) && left % 8 == 0 && left.abs_diff(text) < 8;
+            let begins = header.tensors.iter().all(|tensor| tensor.name.starts_with(other.as_str()));
+            if !(begins && (left == text || is_padded)) {
+                return None;
+            }
+            let tensors = header.tensors.iter().map(|tensor| {
+                let rest = tensor.name.get(other.len()..).unwrap_or_default();
+                Tensor { name: format!("{name}{rest}"), ..tensor.clone() }
+            });
+            let (tensors, metadata) = (tensors.collect(), header.metadata.clone());
+            Some(Header { tensors, metadata, data_start: u64::try_from(left).ok()?, data_end: size })
+        };
+        self.by_kind.get(&kind(name))?.iter().find_map(told)
+    }
 }
 
 fn manifest(document: &Document, name: &str) -> Result<Manifest, SourceError> {

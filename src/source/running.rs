@@ -131,6 +131,10 @@ pub(super) fn open(
     let shown: Option<ShowResponse> = serde_json::from_slice(&document.bytes).ok().filter(|_| document.status == 200);
     drop(document);
     let shown = shown.ok_or_else(|| unreadable(server, &format!("its description of '{short}'")))?;
+    // the names that it shows are not those of the files, which the registry has too
+    if shown.details.as_ref().is_some_and(|details| details.format == "safetensors") {
+        return Ok(None);
+    }
     let header_spec = shown.header_spec().map_err(|reason| SourceError::Broken { name: short.clone(), reason })?;
     let bytes = write(&header_spec, Encoding::default());
     let header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())
@@ -190,6 +194,14 @@ struct ShowResponse {
     /// The tag's parameters, one per line.
     #[serde(default)]
     pub parameters: Option<String>,
+    #[serde(default)]
+    details: Option<ShowDetails>,
+}
+
+#[derive(Deserialize)]
+struct ShowDetails {
+    #[serde(default)]
+    format: String,
 }
 
 #[derive(Deserialize)]

@@ -10,12 +10,13 @@ use super::error::SourceError;
 use super::file::LocalFile;
 use super::open::OpenedModel;
 use super::read_from::ReadFrom;
-use super::store::StoreEntry;
 use super::store::ollama::{Manifest, ManifestLayer, blob, params};
+use super::store::{Store, StoreEntry};
 use crate::files;
 use crate::model::{Model, ModelError};
 use crate::safetensors::{self, Header, Index, Stored, TensorLayers};
 use crate::text;
+use crate::units::Bytes;
 
 /// What describes the model.
 pub(super) const CONFIG: &str = "config.json";
@@ -56,11 +57,36 @@ pub(super) fn folder(path: &Path) -> Result<OpenedModel, SourceError> {
     Ok(OpenedModel { paths, ..OpenedModel::of_model(model, name) })
 }
 
+/// Bytes of the weights in a folder, or why it cannot be opened; none if it is no model of MLX. Original weights are one only where
+/// `as_they_are`.
+pub(super) fn size_of(folder: &Path, as_they_are: bool) -> Option<Result<Bytes, SourceError>> {
+    let is_quantised = Model::is_config_of_mlx(text_of(&folder.join(CONFIG)).ok()?.as_bytes())?;
+    (as_they_are || is_quantised).then_some(())?;
+    let files = index(folder).and_then(|index| weight_files(folder, index.as_ref()));
+    let size = |path: &PathBuf| fs::metadata(path).map(|about| Bytes(about.len()));
+    Some(files.and_then(|files| {
+        let sizes = files.iter().map(|path| size(path).map_err(|error| SourceError::system(path, error)));
+        sizes.sum()
+    }))
+}
+
+/// Opens the model of a store's entry: of a manifest in Ollama's, or of a folder.
+///
+/// # Errors
+/// If its files are missing or damaged.
+pub(super) fn of_entry(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
+    if entry.store == Store::Ollama {
+        return of_store(entry);
+    }
+    let read_from = ReadFrom::Store(entry.store);
+    Ok(OpenedModel { read_from, ..folder(&entry.path)? })
+}
+
 /// Opens the model of a manifest in Ollama's store.
 ///
 /// # Errors
 /// If its blobs are missing or damaged.
-pub(super) fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
+fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
     let broken = |reason: String| SourceError::Broken { name: entry.name.clone(), reason };
     // STORE/manifests/HOST/NAMESPACE/NAME/TAG
     let root = entry.path.ancestors().nth(5).ok_or_else(|| broken("its manifest is in no store".to_owned()))?;
@@ -68,44 +94,62 @@ pub(super) fn of_store(entry: &StoreEntry) -> Result<OpenedModel, SourceError> {
     let place = |layer: &ManifestLayer| {
         blob(root, layer).ok_or_else(|| broken("its manifest has an invalid digest".to_owned()))
     };
-    let named = |name: &str| manifest.of_kind("json").find(|layer| layer.name() == Some(name));
-    let of_model = named(CONFIG).ok_or_else(|| broken(format!("its manifest has no {CONFIG}")))?;
+    let of_model = manifest.named(CONFIG).ok_or_else(|| broken(format!("its manifest has no {CONFIG}")))?;
     let described = place(of_model)?;
     let config = text_of(&described)?;
-    let mut stored = Stored::default();
-    let mut layers = TensorLayers { draft: named("draft/config.json").is_some(), ..TensorLayers::default() };
     let mut paths = Vec::new();
-    for layer in manifest.of_kind("tensor") {
+    let about = match manifest.config() {
+        Some(about) => files::text(&place(about)?, files::TEXT).map_err(broken)?.unwrap_or_default(),
+        None => "{}".to_owned(),
+    };
+    let mut header = |layer: &ManifestLayer| {
         let path = place(layer)?;
         let header = read(&path)?;
+        paths.push(path);
+        Ok(header)
+    };
+    let stored = of_manifest(&manifest, about.as_bytes(), &entry.name, &mut header)?;
+    let knobs = manifest.of_kind("params").next().map(place).transpose()?;
+    let knobs = knobs.map(|path| params(&path)).transpose().map_err(broken)?.unwrap_or_default();
+    let model = model(&described, &config, Some(stored), &entry.name)?;
+    let read_from = ReadFrom::Store(entry.store);
+    Ok(OpenedModel { paths, knobs, read_from, ..OpenedModel::of_model(model, entry.name.clone()) })
+}
+
+/// What the tensor layers of a manifest hold, of the model `name`: `header` reads that of one. `about` is the text of its
+/// configuration.
+///
+/// # Errors
+/// If a layer is another one than its manifest says, or those of `header`.
+pub(super) fn of_manifest(
+    manifest: &Manifest,
+    about: &[u8],
+    name: &str,
+    header: &mut dyn FnMut(&ManifestLayer) -> Result<Header, SourceError>,
+) -> Result<Stored, SourceError> {
+    let broken = |reason: String| SourceError::Broken { name: name.to_owned(), reason };
+    let mut stored = Stored::default();
+    let mut layers = TensorLayers { draft: manifest.named("draft/config.json").is_some(), ..TensorLayers::default() };
+    for layer in manifest.of_kind("tensor") {
+        let header = header(layer)?;
         let told = layer.size().unwrap_or(header.data_end);
         if told != header.data_end {
             return Err(broken(format!(
-                "its manifest gives the layer {} {told} bytes, but its blob's header describes {}: run 'ollama pull {}' to \
+                "its manifest gives the layer {} {told} bytes, but its blob's header describes {}: run 'ollama pull {name}' to \
                  fetch it again",
                 text::quoted(layer.name().unwrap_or("without a name")),
                 header.data_end,
-                entry.name
             )));
         }
         layers.layers += 1;
         layers.bytes = layers.bytes.saturating_add(told);
         stored.add(header).map_err(|name| broken(format!("tensor '{name}' is in two of its blobs")))?;
-        paths.push(path);
     }
-    if let Some(about) = manifest.config() {
-        let text = files::text(&place(about)?, files::TEXT).map_err(broken)?.unwrap_or_default();
-        let about: Configuration = serde_json::from_str(&text).map_err(|error| {
-            broken(format!("its configuration is damaged ({error}): run 'ollama pull {}' again", entry.name))
-        })?;
-        layers.file_type = text::one_line(&about.file_type).into_owned();
-    }
-    let knobs = manifest.of_kind("params").next().map(place).transpose()?;
-    let knobs = knobs.map(|path| params(&path)).transpose().map_err(broken)?.unwrap_or_default();
+    let about: Configuration = serde_json::from_slice(about)
+        .map_err(|error| broken(format!("its configuration is damaged ({error}): run 'ollama pull {name}' again")))?;
+    layers.file_type = text::one_line(&about.file_type).into_owned();
     stored.manifest = Some(layers);
-    let model = model(&described, &config, Some(stored), &entry.name)?;
-    let read_from = ReadFrom::Store(entry.store);
-    Ok(OpenedModel { paths, knobs, read_from, ..OpenedModel::of_model(model, entry.name.clone()) })
+    Ok(stored)
 }
 
 /// What is read of a manifest's configuration.

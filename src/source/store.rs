@@ -1,7 +1,7 @@
 //! Models stored on this machine by other programs.
 //!
-//! In folders of GGUF files, shards are one model, and projectors belong to the models in their folder. Hugging Face's
-//! cache has `models--OWNER--NAME/snapshots/REVISION/FILE`, links to blobs.
+//! In folders of GGUF files, shards are one model, and projectors belong to the models in their folder; a folder with
+//! `config.json` and safetensors is a model of MLX. Hugging Face's cache has `models--OWNER--NAME/snapshots/REVISION/FILE`, links to blobs.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use super::beside::{in_folder, of_repository};
 use super::file::LocalFile;
 use super::file_name::is_projector;
 use super::roots::Roots;
+use super::safetensors;
 use super::tag::TagParameters;
 use crate::files;
 use crate::gguf::read::ShardName;
@@ -76,7 +77,7 @@ pub enum EntryState {
         /// Parameters of its tag.
         knobs: TagParameters,
     },
-    /// It can, and its weights are safetensors: its path is that of the manifest.
+    /// It can, and its weights are safetensors: its path is that of the manifest, or of their folder.
     Tensors {
         /// Total size of its tensors' files.
         size: Bytes,
@@ -145,9 +146,10 @@ enum Kind {
     Repository,
 }
 
-/// Lists the GGUF files below `root`, which need not exist.
+/// Lists the GGUF files below `root`, which need not exist, and the folders of models of MLX; where `root` is such a folder itself,
+/// its name is empty.
 fn list_folder(root: &Path, store: Store, kind: Kind, entries: &mut Vec<StoreEntry>) {
-    let mut walk = FolderWalk { left: MAX_FILES, folders: Vec::new(), failed: Vec::new() };
+    let mut walk = FolderWalk { left: MAX_FILES, folders: Vec::new(), tensors: Vec::new(), failed: Vec::new() };
     walk.folder(root, MAX_DEPTH);
     for (path, error) in walk.failed {
         entries.push(StoreEntry::broken(
@@ -156,6 +158,12 @@ fn list_folder(root: &Path, store: Store, kind: Kind, entries: &mut Vec<StoreEnt
             path,
             format!("the folder cannot be read: {error}"),
         ));
+    }
+    for folder in walk.tensors {
+        let Some(size) = safetensors::size_of(&folder, store == Store::LmStudio) else { continue };
+        let state = size.map_or_else(|why| EntryState::Broken(why.to_string()), |size| EntryState::Tensors { size });
+        let name = if folder == root { String::new() } else { name_below(root, &folder) };
+        entries.push(StoreEntry { name, store, path: folder, state });
     }
     let below = |folder: &Path, file: &String| name_below(root, &folder.join(file));
     let all = walk.folders.iter().flat_map(|(folder, files)| files.iter().map(|file| below(folder, file)));
@@ -179,10 +187,11 @@ fn name_below(root: &Path, path: &Path) -> String {
     parts.join("/")
 }
 
-/// Finds GGUF files, folder by folder.
+/// Finds GGUF files, folder by folder, and folders of safetensors.
 struct FolderWalk {
     left: usize,
     folders: Vec<(PathBuf, Vec<String>)>,
+    tensors: Vec<PathBuf>,
     failed: Vec<(PathBuf, io::Error)>,
 }
 
@@ -193,7 +202,7 @@ impl FolderWalk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.failed.push((folder.to_owned(), error)),
         };
-        let mut files = Vec::new();
+        let (mut files, mut has_config, mut has_tensors) = (Vec::new(), false, false);
         for entry in dir {
             if self.left == 0 {
                 break;
@@ -205,7 +214,13 @@ impl FolderWalk {
                 files.push(name);
             } else if path.is_dir() && depth > 0 && !name.starts_with("models--") {
                 self.folder(&path, depth - 1);
+            } else {
+                has_config |= name == safetensors::CONFIG;
+                has_tensors |= safetensors::is_weights(&name);
             }
+        }
+        if has_config && has_tensors {
+            self.tensors.push(folder.to_owned());
         }
         if !files.is_empty() {
             files.sort();
@@ -308,7 +323,9 @@ fn list_hub(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
         let mut seen: Vec<StoreEntry> = Vec::new();
         for (revision, files) in found {
             for mut entry in files {
-                entry.name = format!("{repository}/{}", entry.name);
+                // of the folder itself the name is that of the repository
+                let below = if entry.name.is_empty() { String::new() } else { format!("/{}", entry.name) };
+                entry.name = format!("{repository}{below}");
                 match seen.iter().find(|other| other.name == entry.name) {
                     Some(other) if same_file(other, &entry) => continue,
                     Some(_) => entry.name = format!("{}@{}", entry.name, revision.get(..7).unwrap_or(&revision)),

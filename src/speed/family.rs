@@ -31,6 +31,8 @@ named! {
         Metal = "Metal, M1 to M4",
         /// Apple's GPUs with matrix units.
         MetalMatrix = "Metal, M5",
+        /// Apple's GPUs with MLX.
+        Mlx = "MLX",
         VulkanGcn = "Vulkan, GCN and CDNA",
         VulkanRdna2 = "Vulkan, RDNA2",
         VulkanRdna3 = "Vulkan, RDNA3",

@@ -18,9 +18,10 @@ named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[allow(missing_docs, reason = "the names say it")]
     pub enum Class {
-        /// Everything on one GPU, as in the next three; as a part, what the GPU takes that has most to do.
+        /// Everything on one GPU, as in the next four; as a part, what the GPU takes that has most to do.
         Cuda = "CUDA, one GPU",
         Metal = "Metal",
+        Mlx = "MLX",
         Vulkan = "Vulkan, one GPU",
         Rocm = "ROCm and SYCL, one GPU",
         /// Everything on several GPUs; as a part, what further GPUs take, and the way to them.
@@ -41,6 +42,8 @@ impl Class {
             Self::Cuda
         } else if family.is_metal() {
             Self::Metal
+        } else if matches!(family, Family::Mlx) {
+            Self::Mlx
         } else if family.is_vulkan() {
             Self::Vulkan
         } else {

@@ -128,6 +128,7 @@ pub const FITTED: Constants = Constants {
         row(0.80, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, GB10
         row(0.77, 0.95, 0.35, 153.7, 56.3, 300.0), // Metal, M1 to M4
         row(0.92, 0.95, 0.35, 153.7, 56.3, 300.0), // Metal, M5
+        row(0.88, 0.67, 0.67, 71.8, 98.6, 300.0), // MLX: by tests/speeds/mlx.rs
         row(0.75, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, GCN and CDNA
         row(0.62, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, RDNA2
         row(0.62, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, RDNA3
@@ -152,6 +153,7 @@ pub const fn spread(class: Class) -> (f64, f64) {
     match class {
         Class::Cuda => (0.65, 1.25),
         Class::Metal => (0.61, 1.47),
+        Class::Mlx => (0.74, 1.36),
         Class::Vulkan => (0.70, 1.39),
         Class::Rocm => (0.81, 1.26),
         Class::SeveralGpus => (0.38, 1.32),

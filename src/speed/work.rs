@@ -1,6 +1,7 @@
 //! What every device does for one token, and what that takes.
 
 use super::family::{Family, known};
+use super::mlx_work;
 use super::range::Class;
 use super::terms::Constants;
 use crate::engine::PreparedModel;
@@ -137,6 +138,9 @@ impl Work {
     /// The work of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None if the
     /// bandwidth of a GPU that takes part is not known, or llama.cpp cannot read the model.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
+        if model.mlx.is_some() {
+            return Self::of_mlx(plan, mlx_work::of(model, machine, plan, depth)?);
+        }
         let hparams = &model.llama_cpp(plan.settings.llama_cpp_build()).ok()?.hparams;
         let blocks = blocks(model, hparams, &plan.settings, depth);
         let shares = Shares::of(plan);
@@ -207,6 +211,23 @@ impl Work {
             assumed: (in_ram && ram.is_none()).then_some(assumed),
             disk,
         })
+    }
+
+    /// That of a Mac's GPU alone with MLX.
+    fn of_mlx(plan: &Plan, reads: mlx_work::MlxReads) -> Option<Self> {
+        let mlx_work::MlxReads { bandwidth, weights, cache, layers, busy } = reads;
+        let device = DeviceWork {
+            id: plan.devices.first()?.id.clone(),
+            family: Family::Mlx,
+            bandwidth,
+            weights: Weights { bytes: weights, ..Weights::default() },
+            cache,
+            layers,
+            busy,
+            flash: true,
+            cards: Vec::new(),
+        };
+        Some(Self { devices: vec![device], hops: 0.0, synced: 0.0, assumed: None, disk: None })
     }
 
     /// The class of its errors.

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::effect::{ApplyPreview, CheckRequest, Followed, LogSource, Services};
+use crate::engine::EngineId;
 use crate::files;
 use crate::hardware::remembered::{SavedMachine, SavedMachines};
 use crate::hardware::{DetectOptions, processes, watch};
@@ -140,7 +141,12 @@ impl Services for LocalServices {
     }
 
     fn repository(&self, reference: &str) -> Result<RepositoryList, String> {
-        let listed = library::repository(reference, &Roots::of_this_machine(), None, &mut source::no_progress);
+        let listed = library::repository(
+            reference,
+            &Roots::of_this_machine(),
+            (EngineId::default(), None),
+            &mut source::no_progress,
+        );
         listed.map_err(|error| error.to_string())
     }
 

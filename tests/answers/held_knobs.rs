@@ -293,7 +293,7 @@ fn beaten(request: &PlanRequest, cards: &[Card]) -> Vec<String> {
     let speed = |request: &PlanRequest, plan: &Plan| {
         Some(Speed::of(&request.model, &request.machine, plan, fill.min(plan.settings.ctx_per_sequence))?.shown())
     };
-    let is_trained_in = quality::own_type(&request.opened).is_some_and(|own| quality::TRAINED_IN.contains(&own));
+    let is_trained_in = quality::is_trained_in(&request.opened);
     let types = quality::ladder().filter(|to| !is_trained_in && !quality::is_last_resort(quality::of_weights(*to)));
     let models = types.filter_map(|to| request.quantised(to)).chain([request.clone()]);
     let with = |model: PlanRequest| {

@@ -32,6 +32,7 @@ fn name_of(arguments: &[&str], answer: &Value) -> String {
         "devices" if has("--presets") => "devices-presets".to_owned(),
         "machine" => "machine-list".to_owned(),
         "check" if has("--ps") => "check-ps".to_owned(),
+        "check" if answer.get("terms").is_some() => "check-context-fit".to_owned(),
         "check" if answer.get("running").is_some() => "check-running".to_owned(),
         command => command.to_owned(),
     }

@@ -8,13 +8,14 @@ use super::card::{Card, Placement, Poorer};
 use super::loss::{margin_of, prompts_of};
 use super::{BestRequest, Objective};
 use crate::answer::change::width;
-use crate::answer::quality::{self, TRAINED_IN};
+use crate::answer::quality;
 use crate::answer::{Change, Goal};
 use crate::catalogue;
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::model::Model;
+use crate::model::mixture::Quantisation;
 use crate::model::quantise::Quantiser;
 use crate::plan::{Outcome, Plan, used_gpus};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
@@ -25,7 +26,7 @@ use crate::units::{Bytes, Difference};
 /// The narrowest quantisation that is good without a word.
 const GOOD: FileType = FileType::Q4KM;
 /// A wider one than this holds nothing that shows.
-pub(super) const WIDEST_USEFUL: FileType = FileType::Q8_0;
+const WIDEST_USEFUL: FileType = FileType::Q8_0;
 /// A context that most uses are served by, in tokens.
 pub(super) const USEFUL: u64 = 32_768;
 /// A shorter context than this is no compromise for better weights.
@@ -56,7 +57,7 @@ pub(super) struct BestSearch<'a> {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Type {
     AsItIs,
-    Quantised(FileType),
+    Quantised(Quantisation),
 }
 
 /// Types of weights, the widest first.
@@ -258,7 +259,7 @@ fn runs(plan: &Plan) -> bool {
 }
 
 /// Whether weights of this type are good without a word.
-fn is_good_type(to: FileType) -> bool {
+fn is_good_type(to: Quantisation) -> bool {
     quality::of_weights(to) <= quality::of_weights(GOOD)
 }
 
@@ -341,16 +342,18 @@ impl BestSearch<'_> {
         let own = quality::own_type(&self.request.model);
         let opened = quality::own_type(&self.request.opened);
         // nothing is gained by other types for a model that was trained in its own
-        let is_trained_in = opened.is_some_and(|opened| TRAINED_IN.contains(&opened)) && own == opened;
+        let is_trained_in = quality::is_trained_in(&self.request.opened) && own == opened;
         if self.question.holds(Knob::Quant) || is_trained_in {
             return as_it_is;
         }
         let room = self.room();
         // no type takes more than four bytes a weight, and of what the quantiser makes one it makes all
         let most = Bytes(self.request.opened.parameters.saturating_mul(4));
-        let has_room = most <= room && self.bytes(Type::Quantised(GOOD)).is_some();
+        let ladder = quality::ladder_of(self.request.engine);
+        let good = ladder.iter().rfind(|to| is_good_type(**to)).copied();
+        let has_room = most <= room && good.is_some_and(|good| self.bytes(Type::Quantised(good)).is_some());
         let mut types = Types::default();
-        for to in quality::ladder() {
+        for to in ladder {
             let of = if own == Some(to) { Type::AsItIs } else { Type::Quantised(to) };
             if !has_room && self.bytes(of).is_none_or(|bytes| bytes > room) {
                 continue;
@@ -416,7 +419,8 @@ impl BestSearch<'_> {
     /// Whether the model's own weights are good, and no floor is above them.
     fn own_may_stay(&self) -> bool {
         let own = quality::own_type(&self.request.model);
-        let may = own.is_none_or(|own| TRAINED_IN.contains(&own) || self.question.minimums.allow(own));
+        let is_trained_in = quality::is_trained_in(&self.request.model);
+        let may = own.is_none_or(|own| is_trained_in || self.question.minimums.allow(own));
         may && is_good(&self.request.model) || self.question.holds(Knob::Quant)
     }
 
@@ -638,7 +642,8 @@ impl BestSearch<'_> {
             return vec![request.clone()];
         }
         let effect = &self.plan().settings;
-        let flash = effect.flash_attn != FlashAttn::On && !self.question.holds(Knob::FlashAttn);
+        let has_flash = self.request.engine.facts().offers(Knob::FlashAttn);
+        let flash = has_flash && effect.flash_attn != FlashAttn::On && !self.question.holds(Knob::FlashAttn);
         let with = |ty: CacheType| {
             let as_is = (effect.cache_type_k, effect.cache_type_v) == (ty, ty);
             if as_is {
@@ -653,7 +658,9 @@ impl BestSearch<'_> {
             ((taken.cache_type_k, taken.cache_type_v) == (ty, ty)).then_some(changed)
         };
         let allowed = |ty: &CacheType| self.question.minimums.allow_cache(*ty);
-        let found: Vec<_> = CACHE_CHOICES.into_iter().filter(allowed).filter_map(with).collect();
+        // a type that is the engine's own choice alone
+        let own = Some(effect.cache_type_k).filter(|own| !CACHE_CHOICES.contains(own) && effect.cache_type_v == *own);
+        let found: Vec<_> = own.into_iter().chain(CACHE_CHOICES).filter(allowed).filter_map(with).collect();
         if found.is_empty() { vec![request.clone()] } else { found }
     }
 
@@ -679,13 +686,13 @@ impl BestSearch<'_> {
     /// The mildest quantisation below the floor that is fast enough where the fastest is not: to be used, or to be read
     /// along with; where it is, the mildest that brings all into VRAM.
     fn poorer(&self, fastest: &Candidate) -> Option<Poorer> {
-        let own = quality::own_type(&self.request.opened);
-        let is_trained_in = own.is_some_and(|own| TRAINED_IN.contains(&own));
+        let is_trained_in = quality::is_trained_in(&self.request.opened);
         if fastest.plan.outcome() <= Outcome::Tight || self.question.holds(Knob::Quant) || is_trained_in {
             return None;
         }
         let least = [USABLE, FAST_ENOUGH].into_iter().find(|least| fastest.speed < Some(*least));
-        let below = quality::ladder().filter(|to| !self.question.minimums.allow(*to)).map(Type::Quantised);
+        let ladder = quality::ladder_of(self.request.engine).into_iter();
+        let below = ladder.filter(|to| !self.question.minimums.allow(*to)).map(Type::Quantised);
         let below = below.filter(|to| self.bytes(*to) < Some(fastest.request.model.bytes));
         // the narrowest cache leaves most room for weights
         let request = |to| self.cache_types(&self.with_context(&self.in_type(to)?, self.wanted())).pop();

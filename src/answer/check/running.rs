@@ -110,7 +110,9 @@ pub struct HeldMemory {
 impl HeldMemory {
     /// Compares a plan with `processes` of its program, per GPU; several on one GPU count together.
     pub fn of(plan: &Plan, processes: &[ProcessMemory]) -> Vec<Self> {
-        let gpus = plan.gpus().iter().enumerate();
+        // what MLX holds changes from request to request
+        let changes = plan.devices.iter().any(|device| device.after_prompt.is_some());
+        let gpus = plan.gpus().iter().enumerate().filter(|_| !changes);
         let one = |(index, gpu): (usize, &crate::plan::DevicePlan)| {
             let here = processes.iter().filter(|process| process.card == Some(index as u64));
             let held = here.filter_map(|process| process.used).map(|mib| (mib.0 * f64::from(1 << 20)) as u64);
@@ -143,20 +145,33 @@ impl HeldMemory {
 pub struct ListedModel {
     /// What is planned; none from an engine whose list is not known.
     pub planned: Option<OllamaPs>,
-    /// What `/api/ps` says.
+    /// The least and the most that may be listed, of a model whose size changes while it is loaded.
+    pub range: Option<(Bytes, Bytes)>,
+    /// What is listed.
     pub observed: OllamaPs,
+    /// How far that may be off, where only the column is known.
+    rounded: Bytes,
 }
 
 impl ListedModel {
-    /// Compares a plan with a row of `/api/ps`; none where that has no bytes.
+    /// Compares a plan with a row of `/api/ps` or of `ollama ps`; none where that has no size.
     pub fn of(plan: &Plan, row: &PsRow) -> Option<Self> {
-        let observed = OllamaPs { size: Bytes(row.size_bytes?), vram: Bytes(row.vram_bytes.unwrap_or_default()) };
-        Some(Self { planned: listed(plan), observed })
+        let (size, vram, rounded) = if let Some(size) = row.size_bytes {
+            (Bytes(size), Bytes(row.vram_bytes.unwrap_or_default()), ROUNDED)
+        } else {
+            let (size, unit) = row.in_column()?;
+            (size, Bytes(size.0 / 100 * u64::from(row.gpu_percent?)), unit)
+        };
+        let observed = OllamaPs { size, vram };
+        Some(Self { planned: listed(plan), range: plan.ps_range(), observed, rounded })
     }
 
-    /// Whether both figures are the same, but for rounding.
+    /// Whether both figures are the same, but for rounding; of a size that changes, whether it is within its range.
     pub fn agrees(&self) -> bool {
-        let near = |a: Bytes, b: Bytes| a.0.abs_diff(b.0) <= ROUNDED.0;
+        if let Some((least, most)) = self.range {
+            return self.observed.size + self.rounded >= least && self.observed.size <= most + self.rounded;
+        }
+        let near = |a: Bytes, b: Bytes| a.0.abs_diff(b.0) <= self.rounded.0;
         self.planned
             .is_some_and(|planned| near(planned.size, self.observed.size) && near(planned.vram, self.observed.vram))
     }

@@ -207,6 +207,13 @@ impl RunningCheck {
             let planned = listed.planned.map_or_else(|| "not known of this engine".to_owned(), of);
             page.item(&format!("ollama ps planned: {planned}"));
             page.item(&format!("ollama ps observed: {}", of(listed.observed)));
+            if let Some((least, most)) = listed.range {
+                page.item(&format!(
+                    "a model of MLX changes its size while it is loaded: from its weights, {least}, to {most} with caches of {} tokens \
+                     and snapshots of other chats",
+                    Tokens(plan.settings.ctx)
+                ));
+            }
         }
         self.held.iter().for_each(|held| page.item(&format!("the driver says {}", held.clause())));
         if self.held.is_empty() {
@@ -251,6 +258,8 @@ record! {
 pub(in crate::cli) struct ListedRecord {
     /// Null of an engine whose list is not known.
     planned: Option<ListedBytes>,
+    /// The least and the most, in bytes, of a model whose size changes while it is loaded; null of others.
+    range: Option<[Bytes; 2]>,
     observed: ListedBytes,
     agrees: bool,
 }
@@ -271,8 +280,13 @@ impl From<OllamaPs> for ListedBytes {
 
 impl From<&ListedModel> for ListedRecord {
     fn from(listed: &ListedModel) -> Self {
-        let ListedModel { planned, observed } = *listed;
-        Self { planned: planned.map(ListedBytes::from), observed: observed.into(), agrees: listed.agrees() }
+        let ListedModel { planned, range, observed, .. } = *listed;
+        Self {
+            planned: planned.map(ListedBytes::from),
+            range: range.map(|(least, most)| [least, most]),
+            observed: observed.into(),
+            agrees: listed.agrees(),
+        }
     }
 }
 

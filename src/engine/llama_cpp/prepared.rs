@@ -131,6 +131,14 @@ impl PreparedModel {
         Ok(converted.map(|made| Self::from(made).with_draft(self.draft.clone())))
     }
 
+    /// As [`Model::for_mlx`].
+    ///
+    /// # Errors
+    /// As [`Model::for_mlx`].
+    pub fn for_mlx(&self) -> Result<Option<Self>, QuantiseError> {
+        Ok(self.model.for_mlx()?.map(Self::from))
+    }
+
     /// The same with other values of keys in the header, with what is beside it as it was.
     ///
     /// # Errors

@@ -11,7 +11,6 @@ use crate::engine::llama_cpp::PreparedModel;
 use crate::machine::Machine;
 use crate::model::mlx::{Allocator, Architecture, Basis, Heads, LayerCache, MlxModel, MlxWeights};
 use crate::plan::{Confidence, DevicePlan, LayerPlan, Part, Plan, Term, Totals, Uncertainty, Verdict, Why};
-use crate::safetensors::Dtype;
 use crate::settings::{EngineId, InEffect};
 use crate::units::{Bytes, Tokens};
 
@@ -109,10 +108,7 @@ impl MlxCase<'_> {
         after: &Held,
         allocator: Allocator,
     ) -> Vec<(Bytes, Bytes, Bytes, Arc<Term>)> {
-        let element = match weights.activations {
-            Dtype::F32 => 4,
-            _ => 2,
-        };
+        let element = caches::element(weights.activations);
         let mut terms: Vec<(&Option<LayerCache>, Arc<Term>)> = Vec::new();
         let mut layers = Vec::with_capacity(model.layer_count() + 1);
         let mut full = None;

@@ -13,6 +13,14 @@ pub const CHUNK: u64 = 2048;
 /// The first tokens that a cache of `--max-kv-size` never gives up.
 const KEEP: u64 = 4;
 
+/// Bytes of a number of activations and caches.
+pub const fn element(activations: Dtype) -> u64 {
+    match activations {
+        Dtype::F32 => 4,
+        _ => 2,
+    }
+}
+
 /// How tokens come in, and how they are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feed {

@@ -104,6 +104,17 @@ pub(super) fn plan(RequestParts { model, machine, settings }: RequestParts<'_>) 
     Ok(plan)
 }
 
+impl Plan {
+    /// The least and the most that 'ollama ps' shows of a model that MLX runs, as its size changes while it is loaded: its weights;
+    /// with its caches, snapshots of other chats, and what loading a layer left. None of what llama-server runs.
+    pub fn ps_range(&self) -> Option<(Bytes, Bytes)> {
+        let device = self.devices.iter().find(|device| device.after_prompt.is_some())?;
+        let caches = device.after_prompt.unwrap_or_default().max(device.cache);
+        let layer = self.layers.iter().map(|layer| layer.weights).max().unwrap_or_default();
+        Some((device.weights, device.weights + caches + SNAPSHOTS + layer))
+    }
+}
+
 /// Whether the model has a head that predicts further tokens, which is loaded with it.
 fn has_mtp(mlx: &MlxModel) -> bool {
     let mut tensors = mlx.stored.iter().flat_map(|stored| &stored.tensors);

@@ -157,6 +157,11 @@ impl Quantisation {
         if self.packager.is_some() { None } else { self.name.parse().ok() }
     }
 
+    /// Whether GGUF files have it, rather than MLX alone.
+    pub fn is_of_gguf(self) -> bool {
+        !MODE_NAMES.contains(&self.name)
+    }
+
     /// The file type of this name, or the one whose tensors are nearest.
     pub fn nearest(self) -> FileType {
         let own = OWN_NAMES.into_iter().find(|(name, _)| *name == self.name).map(|(_, nearest)| nearest);

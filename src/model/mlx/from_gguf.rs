@@ -28,6 +28,10 @@ impl ModelConfig {
         config.insert("model_type".to_owned(), kind.into());
         let of_all = sections::sections(TABLE).find(|(names, ..)| *names == "*").map_or("", |(.., rows)| rows);
         for line in of_all.lines().chain(rows.lines()).filter(|line| !line.starts_with('#')) {
+            if let Some((key, text)) = line.split_once(": ") {
+                config.insert(key.to_owned(), text.into());
+                continue;
+            }
             let Some((key, text)) = line.split_once(" = ") else { continue };
             match key.strip_suffix("[]") {
                 None => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::array::Array;
 use super::error::MlxError;
 use super::modes::{MODE_NAMES, Mode, Scheme, Width};
-use super::modules::Architecture;
+use super::modules::{Architecture, Leaf, Module};
 use super::ollama_types::{self, Importer, OllamaType};
 use super::weights::{self, MlxWeights, ModuleWeights};
 use crate::model::config::ModelConfig;
@@ -33,6 +33,9 @@ pub enum Basis {
     Shapes,
     /// From the names and shapes of the original tensors, by the importer's rules.
     Importer,
+    /// By the importer's rules from the names and shapes of mlx-lm's class, which are those of the original but for what only the
+    /// files have.
+    ImporterOfClass,
 }
 
 impl MlxModel {
@@ -67,6 +70,11 @@ impl MlxModel {
         Ok(Mode::written(&self.config).unwrap_or(Mode::Unquantised))
     }
 
+    /// Whether its weights are those that were trained, in the type that they were trained in.
+    pub fn is_as_trained(&self) -> bool {
+        self.asked.is_none() && self.trains_experts_in_mxfp4()
+    }
+
     /// The experts are published in MXFP4, as those of gpt-oss are.
     fn trains_experts_in_mxfp4(&self) -> bool {
         let written = self.config.outer().get("quantization_config").and_then(|entry| entry.get("quant_method"));
@@ -91,9 +99,9 @@ impl MlxModel {
     /// would make of them.
     ///
     /// # Errors
-    /// If there are no files, for only they have the published names by which the importer decides.
+    /// If there are no files and no type is asked for, or nothing is known of the class.
     pub fn in_ollama(&self) -> Result<(MlxWeights, Basis), MlxError> {
-        let stored = self.stored.as_ref().ok_or(MlxError::NoNames)?;
+        let Some(stored) = self.stored.as_ref() else { return self.by_importer_of_class() };
         let asked = self.asked.map(str::parse::<OllamaType>).transpose().map_err(MlxError::Mode)?;
         let dtype = self.source_dtype();
         let importer = asked.map(|asked| Importer::new(&self.config, asked));
@@ -117,6 +125,29 @@ impl MlxModel {
         Ok((MlxWeights { modules, activations }, basis))
     }
 
+    /// What `ollama create` would make of the tensors of mlx-lm's class.
+    fn by_importer_of_class(&self) -> Result<(MlxWeights, Basis), MlxError> {
+        let asked = self.asked.ok_or(MlxError::NoNames)?;
+        let importer = Importer::new(&self.config, asked.parse().map_err(MlxError::Mode)?);
+        let model = self.architecture.as_ref().map_err(Clone::clone)?;
+        let dtype = self.source_dtype();
+        let module = |module: &Module| {
+            let tensor = |leaf: &Leaf| {
+                let whole = [module.path.as_str(), &leaf.name].join(".");
+                // published names have the experts of a projection there
+                let name = whole.replace(".switch_mlp.", ".experts.");
+                let kept = if leaf.float32 { Dtype::F32 } else { dtype };
+                let to = importer.type_of(&name, &leaf.shape);
+                ollama_types::arrays(&name, &leaf.shape, kept, to)
+            };
+            let arrays = module.arrays.iter().flat_map(tensor).map(|array| (String::new(), array)).collect();
+            ModuleWeights { path: module.path.clone(), layer: module.layer, arrays }
+        };
+        let modules: Vec<ModuleWeights> = model.modules.iter().map(module).collect();
+        let floating = modules.iter().flat_map(|module| &module.arrays).any(|(_, array)| array.dtype == Dtype::U8);
+        Ok((MlxWeights { modules, activations: weights::activations(dtype, floating) }, Basis::ImporterOfClass))
+    }
+
     /// Whether Ollama's runner keeps a tensor of this name after the load. Source: `x/models`, Ollama fb30760.
     fn is_kept(&self, name: &str) -> bool {
         let architecture = self.config.architecture().unwrap_or_default();
@@ -126,6 +157,12 @@ impl MlxModel {
         }
         let unread = ["vision_model.", "mlp1.", "sound_encoder.", "sound_projection."];
         !(architecture.starts_with("NemotronH") && unread.iter().any(|begin| name.starts_with(begin)))
+    }
+
+    /// Whether a module of this path is beside the language model: of a tower for images or sound, or of what drafts.
+    pub fn is_beside(&self, path: &str) -> bool {
+        let drafts = path.starts_with("draft.") || path.split('.').any(|part| part == "mtp");
+        drafts || ollama_types::is_vision(path) || ollama_types::is_audio(path)
     }
 
     /// The name of how it is quantised, where it has one.

@@ -16,6 +16,9 @@ use crate::model::{Model, ModelError};
 use crate::safetensors::Stored;
 use crate::units::Bytes;
 
+/// The mode that `mlx_lm.convert -q` makes without further options. Source: `convert.py`, mlx-lm 0.32.2.
+pub const USUAL_MODE: &str = "4bit";
+
 impl MlxModel {
     /// The facts of a header that a GGUF file of the model would have, as far as `config.json` says them.
     pub fn header(&self, name: &str) -> Header {
@@ -31,7 +34,6 @@ impl MlxModel {
         let heads = config.number("num_attention_heads");
         let experts =
             ["num_experts", "n_routed_experts", "num_local_experts"].into_iter().find_map(|key| config.number(key));
-        let used = ["num_experts_per_tok", "num_experts_per_token", "top_k_experts"];
         let numbers = [
             ("block_count", Some(layers)),
             ("context_length", config.context()),
@@ -42,7 +44,7 @@ impl MlxModel {
             ("vocab_size", config.number("vocab_size")),
             ("attention.sliding_window", config.number("sliding_window")),
             ("expert_count", experts),
-            ("expert_used_count", used.into_iter().find_map(|key| config.number(key))),
+            ("expert_used_count", self.used_experts()),
         ];
         let known = numbers.into_iter().filter_map(|(key, number)| Some((key, number?)));
         metadata.extend(known.map(|(key, number)| (format!("{kind}.{key}").into(), Value::U64(number))));
@@ -57,11 +59,16 @@ impl MlxModel {
         }
     }
 
+    /// Experts of a layer that a token uses.
+    pub fn used_experts(&self) -> Option<u64> {
+        let keys = ["num_experts_per_tok", "num_experts_per_token", "top_k_experts"];
+        keys.into_iter().find_map(|key| self.config.number(key))
+    }
+
     /// Number of weights that a token needs: of the experts, as many as are used.
     fn active_parameters(&self, all: u64) -> u64 {
         let Ok(architecture) = &self.architecture else { return all };
-        let used = ["num_experts_per_tok", "num_experts_per_token", "top_k_experts"];
-        let used = used.into_iter().find_map(|key| self.config.number(key));
+        let used = self.used_experts();
         let idle = |count: u64, elements: u64| {
             let used = used.unwrap_or(count).min(count);
             elements - (u128::from(elements) * u128::from(used) / u128::from(count.max(1))) as u64
@@ -89,11 +96,8 @@ impl Model {
     pub fn of_mlx(mlx: MlxModel, name: &str) -> Result<Self, ModelError> {
         let mut model = Self::from_header(mlx.header(name), name)?;
         // the files of Ollama hold what it keeps; else mlx-lm's class says what is a weight
-        let in_memory = if mlx.stored.as_ref().is_some_and(|stored| stored.manifest.is_some()) {
-            mlx.in_ollama()
-        } else {
-            mlx.in_mlx_lm()
-        };
+        let is_of_ollama = mlx.stored.as_ref().is_some_and(|stored| stored.manifest.is_some()) || mlx.mode().is_err();
+        let in_memory = if is_of_ollama { mlx.in_ollama() } else { mlx.in_mlx_lm() };
         let bytes = in_memory.map_or(0, |(weights, _)| weights.bytes(Allocator::Data));
         model.bytes = Bytes(bytes);
         model.file_bytes =
@@ -110,11 +114,46 @@ impl Model {
     /// # Errors
     /// If nothing is known of its original.
     pub fn as_original(&self, mode: &'static str) -> Result<Self, MlxError> {
-        mode.parse::<Mode>().map_err(MlxError::Mode)?;
+        // Ollama has names of its own
+        if mode.parse::<OllamaType>().is_err() {
+            mode.parse::<Mode>().map_err(MlxError::Mode)?;
+        }
         let config = ModelConfig::of_gguf(self)?;
         let mlx = MlxModel { asked: Some(mode), ..MlxModel::new(config, None) };
         let made = Self::of_mlx(mlx, &self.name).map_err(|error| MlxError::Mode(error.to_string()))?;
         Ok(Self { entry: self.entry.clone(), dated: self.dated.clone(), ..made })
+    }
+
+    /// Whether the text of a `config.json` is that of a model, and it is quantised as mlx-lm does it; none of another text.
+    pub fn is_config_of_mlx(config: &[u8]) -> Option<bool> {
+        Some(ModelConfig::read(config).ok()?.quantization().is_some())
+    }
+
+    /// Whether its files are quantised as mlx-lm does it, so that no other program runs them where they are.
+    pub fn is_of_mlx_alone(&self) -> bool {
+        let is_in_store = |mlx: &MlxModel| mlx.stored.as_ref().is_some_and(|stored| stored.manifest.is_some());
+        self.mlx.as_ref().is_some_and(|mlx| mlx.config.quantization().is_some() && !is_in_store(mlx))
+    }
+
+    /// What mlx-lm makes of the original of a model that a GGUF header describes: in the file's own type where that is a mode, else
+    /// in [`USUAL_MODE`]; none of one that is MLX's already.
+    ///
+    /// # Errors
+    /// If nothing is known of its original.
+    pub fn for_mlx(&self) -> Result<Option<Self>, QuantiseError> {
+        if self.mlx.is_some() {
+            return Ok(None);
+        }
+        let own = self.file_type.filter(|name| name.parse::<Mode>().is_ok());
+        let made = self.as_original(own.unwrap_or(USUAL_MODE));
+        let mut made = made.map_err(|error| QuantiseError::Mlx(error.to_string()))?;
+        if own.is_none() {
+            made.header.notes.push(format!(
+                "MLX runs no GGUF files: planned is the original in {USUAL_MODE}, as 'mlx_lm.convert -q' makes it; --quant names \
+                 another mode, such as 8bit, mxfp4 or nvfp4"
+            ));
+        }
+        Ok(Some(made))
     }
 
     /// The same in a mode of MLX; none where neither the model nor the name is of MLX. Of original weights, the GGUF file in a

@@ -29,6 +29,16 @@ pub struct MlxWeights {
     pub activations: Dtype,
 }
 
+impl ModuleWeights {
+    /// How many experts it has a matrix of; none of others.
+    pub fn expert_count(&self) -> Option<u64> {
+        let is_of_experts =
+            !self.path.contains("shared_expert") && ["expert", "switch"].iter().any(|part| self.path.contains(part));
+        let (_, matrix) = self.arrays.first().filter(|(_, array)| is_of_experts && array.shape.len() == 3)?;
+        matrix.shape.first().copied().filter(|&count| count > 0)
+    }
+}
+
 impl MlxWeights {
     /// Those of `model` in this mode, whose source is in `dtype`.
     ///

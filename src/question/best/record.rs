@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::BestFound;
 use crate::answer::Remedy;
-use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss, Poorer};
+use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss, Poorer, Side};
 use crate::answer::sweep::PlanFigures;
 use crate::catalogue::Place;
 use crate::export::{PlanSource, csv, record};
@@ -28,6 +28,8 @@ pub struct BestAnswer<'a> {
     /// All in VRAM with the settings as they are and less kept free; null where that is so already, or no margin brings it
     /// there.
     less_kept_free: Option<LessKeptRecord<'a>>,
+    /// On a Mac the model as a GGUF file, and with MLX; null elsewhere, and of a model of which not both are known.
+    gguf_and_mlx: Option<[SideRecord<'a>; 2]>,
 }
 
 record! {
@@ -42,14 +44,31 @@ record! {
     }
 }
 
+record! {
+    /// What would be taken of one of both.
+    SideRecord<'a>(side: &'a Side) {
+        engine: &'static str = side.plan.engine.name(),
+        quant: Option<&'a str> = side.plan.model.file_type.as_deref(),
+        bytes: Bytes = side.plan.model.bytes,
+        ctx: u64 = side.plan.settings.ctx,
+        outcome: Outcome = side.plan.outcome(),
+        /// The largest context with all in VRAM.
+        context_in_vram: Option<u64> = side.fit.context_in_vram,
+        /// With an empty cache; null where that cannot be known.
+        speed: Option<SpeedRange> = side.fit.speed.as_ref().map(|speed| speed.range()),
+    }
+}
+
 impl<'a> BestAnswer<'a> {
-    pub(super) fn of(about: About<'a>, search: &BestRequest, BestFound { cards, less_kept }: &'a BestFound) -> Self {
+    pub(super) fn of(about: About<'a>, search: &BestRequest, found: &'a BestFound) -> Self {
+        let BestFound { cards, less_kept, sides } = found;
         Self {
             head: PlanSource::of(about.plan, about.source),
             held: search.held.iter().map(|knob| knob.name()).collect(),
             margin: search.margin,
             cards: cards.iter().map(|card| CardRecord::of(card, &about.request.settings)).collect(),
             less_kept_free: less_kept.as_ref().map(LessKeptRecord::of),
+            gguf_and_mlx: sides.as_ref().map(|sides| sides.each_ref().map(SideRecord::of)),
         }
     }
 }

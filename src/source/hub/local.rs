@@ -38,8 +38,8 @@ fn kept(wanted: &HfReference, roots: &Roots) -> Vec<(String, StoreEntry)> {
     kept.filter(|(_, entry)| is_of_revision(entry, wanted.revision.as_deref())).collect()
 }
 
-/// The folder of original weights on this machine that `wanted` means: a snapshot in Hugging Face's cache.
-pub(in crate::source) fn original(wanted: &HfReference, roots: &Roots) -> Option<PathBuf> {
+/// The folder of safetensors on this machine that `wanted` means: a snapshot in Hugging Face's cache, or one of LM Studio's.
+pub(in crate::source) fn original(wanted: &HfReference, roots: &Roots) -> Option<(PathBuf, Store)> {
     if wanted.file.is_some() {
         return None;
     }
@@ -54,7 +54,13 @@ pub(in crate::source) fn original(wanted: &HfReference, roots: &Roots) -> Option
         let inside = !commit.contains(['/', '\\']) && !commit.starts_with('.');
         inside.then(|| repository.join("snapshots").join(commit)).filter(|folder| folder.join(CONFIG).is_file())
     };
-    roots.hugging_face.iter().find_map(folder)
+    // LM Studio keeps no revisions
+    let of_lm_studio = |root: &PathBuf| {
+        let folder = root.join(&wanted.repository);
+        (wanted.revision.is_none() && folder.join(CONFIG).is_file()).then_some(folder)
+    };
+    let of_hub = roots.hugging_face.iter().find_map(folder).map(|folder| (folder, Store::HuggingFace));
+    of_hub.or_else(|| Some((roots.lm_studio.iter().find_map(of_lm_studio)?, Store::LmStudio)))
 }
 
 /// The path of an entry in `repository`; none if it is of another one.

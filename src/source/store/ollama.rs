@@ -240,6 +240,17 @@ impl Manifest {
         self.layers.iter().filter(move |layer| layer.media_type == kind)
     }
 
+    /// The file of this name: `config.json`.
+    pub fn named(&self, name: &str) -> Option<&ManifestLayer> {
+        self.of_kind("json").find(|layer| layer.name() == Some(name))
+    }
+
+    /// What describes it, of a model with a layer for each tensor; none of others.
+    pub fn of_tensors(&self) -> Option<&ManifestLayer> {
+        let is_one = self.of_kind("model").next().is_none() && self.of_kind("tensor").next().is_some();
+        self.named("config.json").filter(|_| is_one)
+    }
+
     /// The layer of the model's GGUF file.
     ///
     /// # Errors
@@ -247,8 +258,11 @@ impl Manifest {
     pub fn model(&self) -> Result<&ManifestLayer, String> {
         self.of_kind("model").next().ok_or_else(|| {
             let tensors = self.of_kind("tensor").next().is_some();
-            let why =
-                if tensors { "it is stored as safetensors, not as GGUF" } else { "its manifest names no model file" };
+            let why = if tensors {
+                "it is stored as safetensors without a config.json"
+            } else {
+                "its manifest names no model file"
+            };
             format!("{why}: it cannot be planned")
         })
     }

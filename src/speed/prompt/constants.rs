@@ -62,6 +62,7 @@ pub const FITTED: PromptConstants = PromptConstants {
         row(0.290, 0.250, 76.0, 0.250, 1960.0), // CUDA, GB10
         row(0.700, 0.347, 0.9, 0.348, 917.1), // Metal, M1 to M4
         row(0.404, 0.204, 1.0, 0.157, 941.0), // Metal, M5
+        row(1.0, 1.0, 1.0, 1.0, 0.0), // MLX: none is used
         row(0.230, 0.286, 36.0, 0.098, 258.9), // Vulkan, GCN and CDNA
         row(0.230, 0.286, 36.0, 0.098, 258.9), // Vulkan, RDNA2
         row(0.230, 0.286, 36.0, 0.098, 258.9), // Vulkan, RDNA3
@@ -91,7 +92,7 @@ pub const fn spread(class: Class) -> (f64, f64) {
         // what is copied over a link, which is stated or assumed
         Class::Ram => (0.66, 1.00),
         Class::RamAssumed => (0.26, 1.42),
-        // a CPU alone has no figure
-        Class::Cpu => (0.0, 1.0),
+        // a CPU alone and MLX have no figure
+        Class::Cpu | Class::Mlx => (0.0, 1.0),
     }
 }

@@ -97,6 +97,7 @@ impl<'a> LessonParts<'a> {
         if last(|knobs| knobs.projector) {
             settings.projector.clone_from(&self.attempt.projector);
         }
-        PlanRequest::new(engine, Arc::clone(model), machine, settings)
+        let request = PlanRequest::new(engine, Arc::clone(model), machine, settings);
+        if engine.facts().runs_gguf { request } else { request.made() }
     }
 }

@@ -77,6 +77,7 @@ static FIGURES: &[(&str, Measure)] = &[
     ("weights on GPUs", Memory(|case| Some(case.plan.gpus().iter().map(|gpu| gpu.weights).sum()))),
     ("parts in RAM", Memory(|case| Some(case.plan.parts_in_ram()))),
     ("cache", Memory(|case| Some(case.plan.totals.cache))),
+    ("cache after the prompt", Memory(|case| case.plan.devices.iter().find_map(|device| device.after_prompt))),
     ("cache on GPUs", Memory(|case| Some(case.plan.gpus().iter().map(|gpu| gpu.cache).sum()))),
     ("model's cache", Memory(|case| case.of_part(PartKind::Model, |memory| memory.cache))),
     ("KV cache", Memory(Case::kv_cache)),

@@ -105,15 +105,13 @@ impl CurrentRequest {
         }
     }
 
-    /// The opened model requantised to `quant`, or unchanged; of original weights the file that the engine runs.
+    /// The opened model requantised to `quant`, or unchanged; what the engine does not run as a file that it does.
     pub(crate) fn in_quantisation(
         &mut self,
         quant: Option<Quantisation>,
     ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {
         match (&self.opened, quant) {
-            (Some(opened), None) if opened.mlx.is_none() || self.engine.facts().runs_safetensors => {
-                Ok(Some(Arc::clone(opened)))
-            }
+            (Some(opened), None) if self.engine.runs(opened) => Ok(Some(Arc::clone(opened))),
             (Some(opened), to) => self.quantised.get(opened, to).map(Some),
             (None, _) => Ok(None),
         }
@@ -358,7 +356,8 @@ impl<'a> KnownLimits<'a> {
     }
 }
 
-/// The requantised variants of a model; without a type, the GGUF file that can be made of original weights.
+/// The requantised variants of a model; without a type, the GGUF file that can be made of original weights, or the original of a
+/// GGUF file in a mode of MLX.
 #[derive(Debug, Default)]
 pub(crate) struct QuantisedModels {
     of: Option<Arc<PreparedModel>>,
@@ -380,7 +379,8 @@ impl QuantisedModels {
         let made = match to {
             Some(to) => Some(opened.requantised(to)?),
             // why there is none, the engine says
-            None => opened.converted().ok().flatten(),
+            None if opened.mlx.is_some() => opened.converted().ok().flatten(),
+            None => opened.for_mlx().ok().flatten(),
         };
         let model = made.map_or_else(|| Arc::clone(opened), Arc::new);
         self.models.push((to, Arc::clone(&model)));
