@@ -299,7 +299,7 @@ impl Caption {
         let subject = model.chain([plan.engine_title(), request.machine.to_string()]);
         let said = |knob: &Knob| !knob.is_of_a_turn() || plan.settings.turn.is_some();
         let knobs = request.knobs().into_iter().filter(said);
-        let knobs = knobs.map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
+        let knobs = knobs.map(|knob| format!("{} {}", knob.title(), knob.shown_in(plan)));
         let program = concat!("plimsoll ", env!("CARGO_PKG_VERSION")).to_owned();
         let source = std::iter::once(program).chain(request.model.dated.as_deref().map(str::to_owned));
         Self { subject: joined(subject), knobs: joined(knobs), source: joined(source) }

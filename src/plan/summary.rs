@@ -102,6 +102,17 @@ impl PlanSummary {
 }
 
 impl Knob {
+    /// Its value in effect for the screen, by its name where that has no place on the slider.
+    pub fn shown_in(self, plan: &Plan) -> String {
+        let InEffect { cache_type_k, cache_type_v, .. } = plan.settings;
+        match self {
+            Self::CacheType | Self::CacheTypeK => cache_type_k.to_string(),
+            Self::CacheTypeV => cache_type_v.to_string(),
+            Self::Quant => plan.model.file_type.as_deref().unwrap_or("?").to_owned(),
+            _ => self.show(self.in_effect(plan)),
+        }
+    }
+
     /// The value in effect in `plan`. For a knob that its engine lacks, the minimum.
     pub fn in_effect(self, plan: &Plan) -> u64 {
         let effect = &plan.settings;

@@ -116,7 +116,7 @@ impl GlossaryPage {
         }
         let known = known_knobs(request, plan);
         for knob in Knob::ALL {
-            let here = known.contains(&knob).then(|| knob.show(knob.in_effect(plan)));
+            let here = known.contains(&knob).then(|| knob.shown_in(plan));
             page.add(Term::Knob(knob), knob.title(), knob.description(), here);
         }
         let caches = CachesPage::of(request, plan).ok();

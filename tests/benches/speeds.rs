@@ -42,7 +42,7 @@ fn main() {
     println!("    sync: {:.0}.0e-6,", fitted.sync * 1e6);
     let held_out = folds::held_out(&known);
     let judged = |cases: &[&Case]| cases.iter().map(|case| Judged::by(case, &fitted)).collect::<Vec<_>>();
-    for class in Class::ALL.into_iter().filter(|class| !matches!(class, Class::RamAssumed | Class::Ram)) {
+    for class in Class::ALL.into_iter().filter(|class| !matches!(class, Class::RamAssumed | Class::Ram | Class::Mlx)) {
         let (low, high) = folds::spread(&known, &held_out, class);
         println!("        Class::{class:?} => ({low:.2}, {high:.2}),");
     }
@@ -108,7 +108,7 @@ fn prompt(all: &[Prompt]) {
             );
         }
     }
-    for class in Class::ALL {
+    for class in Class::ALL.into_iter().filter(|class| *class != Class::Mlx) {
         let of: Vec<_> = on_cards.iter().zip(&held_out).filter(|(prompt, _)| prompt.work.class() == class).collect();
         let of: Vec<(&Prompt, f64)> = of.into_iter().map(|(prompt, error)| (*prompt, *error)).collect();
         if !of.is_empty() {

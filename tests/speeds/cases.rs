@@ -161,7 +161,8 @@ impl Line {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let quant = place.key().1;
-                place.insert(entry.model(quant).map_err(|_| "a quantisation that the catalogue cannot make")?.into())
+                let made = entry.model(quant).ok().filter(|model| model.mlx.is_none());
+                place.insert(made.ok_or("a quantisation that the catalogue cannot make")?.into())
             }
         };
         let machine = self.machine(cpu_only)?;

@@ -177,7 +177,10 @@ mod tests {
         for (names, kind, rows) in sections::sections(TABLE).filter(|(names, ..)| *names != "*") {
             let kind = kind.split_once(" if ").map_or(kind, |(kind, _)| kind);
             assert!(Family::of(kind).is_some(), "{names}: {kind}");
-            assert!(rows.lines().all(|line| line.is_empty() || line.contains(" = ")), "{names}");
+            assert!(
+                rows.lines().all(|line| line.is_empty() || [" = ", ": "].iter().any(|sign| line.contains(sign))),
+                "{names}"
+            );
         }
     }
 

@@ -211,7 +211,7 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
     if let (Knob::TensorSplit, Some(first)) = (knob, chosen) {
         page.pair("shares", NAMES, &knob.typed(&app.request.settings, first), text);
     }
-    page.pair("in effect", NAMES, &knob.show(knob.in_effect(plan)), text);
+    page.pair("in effect", NAMES, &knob.shown_in(plan), text);
     if let Some(request) = app.request.plan_request().filter(|_| knob.is_of_a_turn()) {
         let reuse = Reuse::of(&request.model, plan, app.request.settings.swa_full);
         page.text(&capitalised(&format!("{}.", reuse.reason)), text);

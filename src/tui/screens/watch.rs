@@ -135,7 +135,7 @@ fn restarted(app: &App, running: &Arc<RunningPlan>, found: &[LiveDevice], page: 
         return;
     }
     let focus = app.panels.knobs.focus;
-    let knob = format!("{} {}", focus.title(), focus.show(focus.in_effect(open)));
+    let knob = format!("{} {}", focus.title(), focus.shown_in(open));
     let asked = |plan: &Plan, device: &LiveDevice| {
         let number = device.device.strip_prefix("GPU").and_then(|number| number.parse::<usize>().ok());
         match number {
