@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// What mlx-lm makes of the original of a model that a GGUF header describes: in the file's own type where that is a mode, else
-    /// in [`USUAL_MODE`]; none of one that is MLX's already.
+    /// in the usual mode; none of one that is MLX's already.
     ///
     /// # Errors
     /// If nothing is known of its original.
