@@ -245,8 +245,8 @@ impl Manifest {
         self.of_kind("json").find(|layer| layer.name() == Some(name))
     }
 
-    #[cfg(feature = "net")]
     /// What describes it, of a model with a layer for each tensor; none of others.
+    #[cfg(feature = "net")]
     pub fn of_tensors(&self) -> Option<&ManifestLayer> {
         let is_one = self.of_kind("model").next().is_none() && self.of_kind("tensor").next().is_some();
         self.named("config.json").filter(|_| is_one)
