@@ -285,10 +285,6 @@ fn in_ollama_terms(
     plan.totals = Totals::of(&plan.devices);
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
     plan.ollama_ps = Some(ollama_ps::of(&plan, model));
-    // which llama.cpp that is, is said of what Ollama ships
-    let planned =
-        plan.settings.release.map(|release| NearestRelease { release, build: plan.settings.build }.to_string());
-    plan.notes.retain(|note| Some(note) != planned.as_ref());
     plan.notes.splice(0..0, notes);
     plan.decided = decided;
     plan
@@ -327,6 +323,9 @@ fn say_release(plan: &mut Plan, settings: &Settings) {
         plan.uncertainties.push(Uncertainty { confidence: Confidence::Modelled, reason: sentence.clone() });
         plan.confidence = Uncertainty::worst(&plan.uncertainties);
     }
+    // the sentence names it too
+    let build = planned.to_string();
+    plan.notes.retain(|note| *note != build);
     plan.notes.push(sentence);
 }
 

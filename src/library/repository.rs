@@ -152,13 +152,20 @@ fn of_original(
     }
     let notes = own.map(|made| made.model.header.notes.clone()).unwrap_or_default();
     let opened = Arc::new(made);
-    let row = |to: Quantisation| {
-        let row = RepositoryRow { opened: Arc::clone(&opened), file: RowFile::ToBeMade(to) };
-        let (name, reference) = named(to);
-        let item = Item::new(name, reference, origin, HeaderLocation::InRepository(row));
-        Arc::new(Item { aliases: vec![to.name().to_owned()], ..item })
-    };
+    let row = |to: Quantisation| to_be_made(&opened, to, named(to), origin);
     RepositoryList { items: types.into_iter().map(row).collect(), search, notes }
+}
+
+/// The row of what can be made of original weights, with its name and reference.
+fn to_be_made(
+    opened: &Arc<Result<Package, String>>,
+    to: Quantisation,
+    (name, reference): (String, String),
+    origin: ModelOrigin,
+) -> Arc<Item> {
+    let row = RepositoryRow { opened: Arc::clone(opened), file: RowFile::ToBeMade(to) };
+    let item = Item::new(name, reference, origin, HeaderLocation::InRepository(row));
+    Arc::new(Item { aliases: vec![to.name().to_owned()], ..item })
 }
 
 /// Whether weights in this type are the original ones, for an engine that runs those.
@@ -184,13 +191,11 @@ fn in_modes(
     }
     let opened = Arc::new(package);
     let row = |to: Quantisation| {
-        let (name, reference) = named(to);
-        if is_as_it_is(engine, to) {
-            return Arc::new(Item { reference, ..Item::given(&name, origin, opened.as_ref().clone()) });
+        if !is_as_it_is(engine, to) {
+            return to_be_made(&opened, to, named(to), origin);
         }
-        let row = RepositoryRow { opened: Arc::clone(&opened), file: RowFile::ToBeMade(to) };
-        let item = Item::new(name, reference, origin, HeaderLocation::InRepository(row));
-        Arc::new(Item { aliases: vec![to.name().to_owned()], ..item })
+        let (name, reference) = named(to);
+        Arc::new(Item { reference, ..Item::given(&name, origin, opened.as_ref().clone()) })
     };
     let types = quant.map_or_else(|| quality::ladder_of(engine), |to| vec![to]);
     RepositoryList { items: types.into_iter().map(row).collect(), search, notes: vec![TO_BE_CONVERTED.to_owned()] }

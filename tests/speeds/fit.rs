@@ -12,23 +12,23 @@ use plimsoll::speed::terms::{Constants, FamilyConstants};
 use super::cases::Case;
 
 /// A constant to fit.
-struct Parameter {
-    place: Place,
-    prior: f64,
+pub struct Parameter {
+    pub place: Place,
+    pub prior: f64,
     /// The pull to the prior: the cost of being off by a factor of e.
-    pull: f64,
+    pub pull: f64,
     /// Shares of a bandwidth are at most 1.
-    most: f64,
+    pub most: f64,
 }
 
 /// Where a constant stands.
-enum Place {
+pub enum Place {
     /// One for all of these families.
     Of(&'static [Family], Field),
     Sync,
 }
 
-type Field = fn(&mut FamilyConstants) -> &mut f64;
+pub type Field = fn(&mut FamilyConstants) -> &mut f64;
 
 impl Place {
     fn get(&self, constants: &Constants) -> f64 {
@@ -133,11 +133,16 @@ pub fn cost(cases: &[&Case], constants: &Constants) -> f64 {
 }
 
 fn pulls(parameters: &[Parameter], constants: &Constants) -> f64 {
-    let own: f64 = parameters.iter().map(|one| one.pull * (one.place.get(constants) / one.prior).ln().powi(2)).sum();
+    let own = pulls_to_priors(parameters, constants);
     let shares: Vec<f64> =
         EACH.iter().filter(|one| is_alike(one[0])).map(|one| constants.of(one[0]).weights.ln()).collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     own + shares.iter().map(|share| PULL_TOGETHER * (share - mean).powi(2)).sum::<f64>()
+}
+
+/// What it costs to be off the priors.
+pub fn pulls_to_priors(parameters: &[Parameter], constants: &Constants) -> f64 {
+    parameters.iter().map(|one| one.pull * (one.place.get(constants) / one.prior).ln().powi(2)).sum()
 }
 
 /// GPUs without HBM reach like shares of their bandwidth, so a family of few measurements is pulled to the others.
@@ -156,19 +161,24 @@ pub fn fit(cases: &[&Case]) -> Constants {
     let parameters = parameters();
     let weights = weights(cases);
     let nothing = FamilyConstants { weights: 1.0, cache_flash: 1.0, cache_plain: 1.0, layer: 1.0, busy: 1.0, hop: 1.0 };
-    let mut constants = Constants { families: [nothing; Family::ALL.len()], sync: 1.0 };
-    for parameter in &parameters {
-        parameter.place.set(&mut constants, parameter.prior);
-    }
+    let constants = Constants { families: [nothing; Family::ALL.len()], sync: 1.0 };
     let cost = |constants: &Constants| {
         let data: f64 = cases.iter().zip(&weights).map(|(case, weight)| weight * error(case, constants).abs()).sum();
         data + pulls(&parameters, constants)
     };
+    descend(constants, &parameters, cost)
+}
+
+/// The constants with these, which begin at their priors, where `cost` is least.
+pub fn descend(mut constants: Constants, parameters: &[Parameter], cost: impl Fn(&Constants) -> f64) -> Constants {
+    for parameter in parameters {
+        parameter.place.set(&mut constants, parameter.prior);
+    }
     let mut best = cost(&constants);
     for step in [0.3_f64, 0.1, 0.03, 0.01, 0.1, 0.03, 0.01] {
         for _ in 0..60 {
             let before = best;
-            for parameter in &parameters {
+            for parameter in parameters {
                 for factor in [step.exp(), (-step).exp()] {
                     let mut tried = constants;
                     let value = (parameter.place.get(&constants) * factor).min(parameter.most);

@@ -13,12 +13,12 @@ use plimsoll::settings::{Context, Settings};
 use plimsoll::speed::Speed;
 use plimsoll::speed::family::Family;
 use plimsoll::speed::range::Class;
-use plimsoll::speed::terms::{Constants, FITTED, FamilyConstants, spread};
+use plimsoll::speed::terms::{Constants, FITTED, spread};
 use plimsoll::speed::work::Work;
 use serde::Deserialize;
 
 use super::cases::Case;
-use super::fit;
+use super::fit::{self, Field, Parameter, Place};
 use super::folds::{self, Judged};
 use crate::support;
 
@@ -58,51 +58,26 @@ fn lines() -> Vec<Line> {
 
 static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| lines().iter().zip(0..).map(|(line, at)| line.case(at)).collect());
 
-/// What is fitted: a field, what to expect of it, and how much it is pulled to that.
-type Parameter = (fn(&mut FamilyConstants) -> &mut f64, f64, f64);
-
+/// What is fitted.
 const PARAMETERS: [Parameter; 4] = [
-    (|one| &mut one.weights, 0.8, 0.05),
-    (|one| &mut one.cache_flash, 0.7, 0.1),
-    (|one| &mut one.layer, 60e-6, 0.1),
-    (|one| &mut one.busy, 30e-6, 0.1),
+    of_mlx(|one| &mut one.weights, 0.8, 0.05),
+    of_mlx(|one| &mut one.cache_flash, 0.7, 0.1),
+    of_mlx(|one| &mut one.layer, 60e-6, 0.1),
+    of_mlx(|one| &mut one.busy, 30e-6, 0.1),
 ];
+
+const fn of_mlx(field: Field, prior: f64, pull: f64) -> Parameter {
+    Parameter { place: Place::Of(&[Family::Mlx], field), prior, pull, most: 1.0 }
+}
 
 /// The constants with those of MLX fitted on these: the same descent as that of the other families.
 fn fitted(cases: &[&Case]) -> Constants {
     let weights = fit::weights(cases);
-    let own = |constants: &Constants| *constants.of(Family::Mlx);
-    let mut best = FITTED;
-    for (field, prior, _) in PARAMETERS {
-        *field(&mut best.families[Family::Mlx as usize]) = prior;
-    }
-    let cost = |constants: &Constants| {
+    fit::descend(FITTED, &PARAMETERS, |constants| {
         let data: f64 =
             cases.iter().zip(&weights).map(|(case, weight)| weight * fit::error(case, constants).abs()).sum();
-        let pulled = |(field, prior, pull): &Parameter| pull * (*field(&mut own(constants)) / prior).ln().powi(2);
-        data + PARAMETERS.iter().map(pulled).sum::<f64>()
-    };
-    let mut least = cost(&best);
-    for step in [0.3_f64, 0.1, 0.03, 0.01, 0.1, 0.03, 0.01] {
-        for _ in 0..60 {
-            let before = least;
-            for (field, ..) in PARAMETERS {
-                for factor in [step.exp(), (-step).exp()] {
-                    let mut tried = best;
-                    let value = field(&mut tried.families[Family::Mlx as usize]);
-                    *value = (*value * factor).min(1.0);
-                    let tried_cost = cost(&tried);
-                    if tried_cost < least {
-                        (least, best) = (tried_cost, tried);
-                    }
-                }
-            }
-            if before - least < 1e-6 * least {
-                break;
-            }
-        }
-    }
-    best
+        data + fit::pulls_to_priors(&PARAMETERS, constants)
+    })
 }
 
 /// Each judged by constants of a fit without its thread.
